@@ -31,9 +31,9 @@
 //                 >>gett-job >>gett-sketch >>gett-plan >>gett-run >>moved >>map-turned >>direct
 //                 >>direct-job >>matvec >>small >>elements >>element-rows >>tiny >>sums >>lanes
 //                 >>families >>measure >>cpu-public
-//   kernels       >>kernels >>line-kernels >>exp-kernels >>turn-kernels >>vectors-kernels
-//                 >>dots-kernels >>direct-kernels >>sums-kernels >>chunk-kernels >>step-kernels
-//                 >>peak-kernels >>kernels-end
+//   kernels       >>kernels >>line-kernels >>exp-kernels >>vectors-kernels >>dots-kernels
+//                 >>direct-kernels >>sums-kernels >>chunk-kernels >>step-kernels >>peak-kernels
+//                 >>plain-kernels >>tile-kernels >>pack-kernels >>amx-kernels >>kernels-end
 //
 // WHAT IT GIVES
 //
@@ -242,15 +242,19 @@ EIN_API size_t ein_cpu_info(const ein_cpu *cpu, char *buf, size_t size);
 #endif
 // Which of them.
 #define EINI_KERNELS_EXP 1
-#define EINI_KERNELS_TURN 2
-#define EINI_KERNELS_PLAIN 3
-#define EINI_KERNELS_PARTIAL 4
-#define EINI_KERNELS_DIRECT 5
-#define EINI_KERNELS_SUMS 6
-#define EINI_KERNELS_STEPS 7
-#define EINI_KERNELS_CHUNKS 8
-#define EINI_KERNELS_PEAK 9
-#define EINI_KERNELS_LINES 10
+#define EINI_KERNELS_PLAIN 2
+#define EINI_KERNELS_PARTIAL 3
+#define EINI_KERNELS_DIRECT 4
+#define EINI_KERNELS_SUMS 5
+#define EINI_KERNELS_STEPS 6
+#define EINI_KERNELS_CHUNKS 7
+#define EINI_KERNELS_PEAK 8
+#define EINI_KERNELS_LINES 9
+#define EINI_KERNELS_COMPLEX 10
+#define EINI_KERNELS_TILE 11
+#define EINI_KERNELS_PACK 12
+#define EINI_KERNELS_AMX 13
+#define EINI_KERNELS_FOUR 14
 #define EINI_CAT(a, b) EINI_CAT_(a, b)
 #define EINI_CAT_(a, b) a##b
 #define EINI_X(word) EINI_CAT(EINI_VEC, _##word)
@@ -3232,10 +3236,11 @@ static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
 // give their second argument when one is NaN (NEON: NaN). KEEP: c where it is NaN, else r. TOP and
 // LOW: the extrema of expressions, x where it is NaN. FNMA: c - a * b. RELU: 0 where it is less.
 // TYPE: T as other sections name it in their functions. B: the same bits as integers. EXPS: EXP of
-// eight variables. U: T in memory, written as whatever type; integers unsigned, so that they wrap. LOADM and STOREM touch no lanes but the first n, of
-// the mask MASK(n) of type M; the others are 0. REGS: registers. FAR: the tag of the set that reads
-// what comes from memory, in the first lanes of this one (Zen 4 reads memory 7 % faster by halves
-// of its lines). O: V as it is compared.
+// eight variables. U: T in memory, written as whatever type; integers unsigned, so that they wrap.
+// LOADM and STOREM touch no lanes but the first n, of the mask MASK(n) of type M; the others are 0.
+// REGS: registers. HALF: where vectors have 64 bytes, the set of those of 32, if there is one. FAR:
+// the tag of the set that reads what comes from memory, in the first lanes of this one (Zen 4 reads
+// memory 7 % faster by halves of its lines). O: V as it is compared.
 
 #if defined(__GNUC__) || defined(__clang__)
 #define EINI_ALIAS __attribute__((may_alias))
@@ -3259,6 +3264,7 @@ typedef uint64_t eini_any_i64 EINI_ALIAS;
 #define EINI_ZD_W 8
 #define EINI_ZD_REGS 32
 #define EINI_ZD_FAR yd
+#define EINI_ZD_HALF EINI_YD
 #define EINI_ZD_LOAD(p) _mm512_loadu_pd(p)
 #define EINI_ZD_STORE(p, x) _mm512_storeu_pd(p, x)
 #define EINI_ZD_M __mmask8
@@ -3300,6 +3306,7 @@ typedef uint64_t eini_any_i64 EINI_ALIAS;
 #define EINI_ZS_W 16
 #define EINI_ZS_REGS 32
 #define EINI_ZS_FAR ys
+#define EINI_ZS_HALF EINI_YS
 #define EINI_ZS_LOAD(p) _mm512_loadu_ps(p)
 #define EINI_ZS_STORE(p, x) _mm512_storeu_ps(p, x)
 #define EINI_ZS_M __mmask16
@@ -3438,6 +3445,7 @@ static const int32_t eini_mask_256[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #define EINI_ZL_T int64_t
 #define EINI_ZL_V __m512i
 #define EINI_ZL_W 8
+#define EINI_ZL_HALF EINI_ZL
 #define EINI_ZL_LOAD(p) _mm512_loadu_si512(p)
 #define EINI_ZL_STORE(p, x) _mm512_storeu_si512(p, x)
 #define EINI_ZL_STREAM(p, x, m)                                   \
@@ -3457,6 +3465,7 @@ static const int32_t eini_mask_256[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #define EINI_ZI_T int32_t
 #define EINI_ZI_V __m512i
 #define EINI_ZI_W 16
+#define EINI_ZI_HALF EINI_YI
 #define EINI_ZI_LOAD(p) _mm512_loadu_si512(p)
 #define EINI_ZI_STORE(p, x) _mm512_storeu_si512(p, x)
 #define EINI_ZI_STREAM(p, x, m)                                   \
@@ -3642,6 +3651,7 @@ EINI_T512 static inline __m512d eini_min_512pd(__m512d x, __m512d y) {
 #define EINI_NS_SHL(i, n) vshlq_n_u32(i, n)
 
 #define EINI_NI_TAG ni
+#define EINI_NI_AT EINI_UNUSED
 #define EINI_NI_BYTES 4
 #define EINI_NI_T int32_t
 #define EINI_NI_U eini_any_i32
@@ -4739,12 +4749,12 @@ static ein_status eini_map_rows_run(const eini_cpu *cpu, const ein_map *m,
 // Part of a problem: the linear index of m (n) is cut at multiples of unit; the i-th stretch of
 // unit elements stands for the i-th box, in the order of eini_gett_box.
 
-#define EINI_GETT_NONE
-
 // How a tile leaves the registers: stored, added to what is there, past the caches.
 enum { EINI_GETT_STORE, EINI_GETT_ADD, EINI_GETT_STREAM };
 // Steps in which lines of the output come from memory; what marks a tile that asks for them.
 enum { EINI_GETT_LATE = 128, EINI_GETT_LATE_TILE = 256 };
+// In the place of a pair: sums begin as v + u.
+enum { EINI_GETT_FIRST = -1 };
 enum { EINI_GETT_COLUMNS = 32 };   // of U in a tile at most
 
 // A register tile: nv vectors of V times nu columns of U over k. V steps by sv from k to k + 1, U
@@ -4766,655 +4776,15 @@ typedef struct eini_gett_tile_arg {
 
 typedef void (*eini_gett_tile_fn)(const eini_gett_tile_arg *a);
 
-// Plain C: four scalars. A holds the type sums and products are formed in (unsigned: they wrap).
-#define EINI_GETT_PLAIN(P, T, A)                                                                 \
-  typedef struct P##V { T x[4]; } P##V;                                                          \
-  EINI_INLINE P##V P##LOAD(const T *p) {                                                    \
-    const P##V r = {{p[0], p[1], p[2], p[3]}};                                                   \
-    return r;                                                                                    \
-  }                                                                                              \
-  EINI_INLINE void P##STORE(T *p, P##V r) {                                                 \
-    p[0] = r.x[0], p[1] = r.x[1], p[2] = r.x[2], p[3] = r.x[3];                                  \
-  }                                                                                              \
-  EINI_INLINE P##V P##SET(T x) {                                                            \
-    const P##V r = {{x, x, x, x}};                                                               \
-    return r;                                                                                    \
-  }                                                                                              \
-  EINI_GETT_PLAIN_OP(P, T, ADD, (T)((A)a.x[i] + (A)b.x[i]))                                      \
-  EINI_GETT_PLAIN_OP(P, T, SUB, (T)((A)a.x[i] - (A)b.x[i]))                                      \
-  EINI_GETT_PLAIN_OP(P, T, MUL, (T)((A)a.x[i] * (A)b.x[i]))                                      \
-  EINI_GETT_PLAIN_OP(P, T, MIN, a.x[i] < b.x[i] ? a.x[i] : b.x[i])                               \
-  EINI_GETT_PLAIN_OP(P, T, MAX, a.x[i] > b.x[i] ? a.x[i] : b.x[i])                               \
-  EINI_GETT_PLAIN_OP(P, T, KEEP, a.x[i] == a.x[i] ? b.x[i] : a.x[i])
-#define EINI_GETT_PLAIN_OP(P, T, NAME, e)                                                        \
-  EINI_INLINE P##V P##NAME(P##V a, P##V b) {                                                \
-    P##V r;                                                                                      \
-    int i = 0;                                                                                   \
-    r.x[0] = e, i = 1;                                                                           \
-    r.x[1] = e, i = 2;                                                                           \
-    r.x[2] = e, i = 3;                                                                           \
-    r.x[3] = e;                                                                                  \
-    return r;                                                                                    \
-  }
-EINI_GETT_PLAIN(EINI_GETT_PD_, double, double)
-EINI_GETT_PLAIN(EINI_GETT_PS_, float, float)
-EINI_GETT_PLAIN(EINI_GETT_PL_, int64_t, uint64_t)
-EINI_GETT_PLAIN(EINI_GETT_PI_, int32_t, uint32_t)
-EINI_GETT_PLAIN(EINI_GETT_PB_, unsigned char, unsigned)
-#undef EINI_GETT_PLAIN
-#undef EINI_GETT_PLAIN_OP
-#define EINI_GETT_PD_T double
-#define EINI_GETT_PS_T float
-#define EINI_GETT_PL_T int64_t
-#define EINI_GETT_PI_T int32_t
-#define EINI_GETT_PB_T unsigned char
-#define EINI_GETT_PD_W 4
-#define EINI_GETT_PS_W 4
-#define EINI_GETT_PL_W 4
-#define EINI_GETT_PI_W 4
-#define EINI_GETT_PB_W 4
-#define EINI_GETT_PD_STREAM(p, x, m) EINI_GETT_PD_STORE(p, x)
-#define EINI_GETT_PS_STREAM(p, x, m) EINI_GETT_PS_STORE(p, x)
-#define EINI_GETT_PL_STREAM(p, x, m) EINI_GETT_PL_STORE(p, x)
-#define EINI_GETT_PI_STREAM(p, x, m) EINI_GETT_PI_STORE(p, x)
-#define EINI_GETT_PB_STREAM(p, x, m) EINI_GETT_PB_STORE(p, x)
-#define EINI_GETT_PLAIN_ABS(X, a) X##MAX(a, X##SUB(X##SET(0), a))
-#define EINI_GETT_PD_ABS(a) EINI_GETT_PLAIN_ABS(EINI_GETT_PD_, a)
-#define EINI_GETT_PS_ABS(a) EINI_GETT_PLAIN_ABS(EINI_GETT_PS_, a)
-#define EINI_GETT_PL_ABS(a) EINI_GETT_PLAIN_ABS(EINI_GETT_PL_, a)
-#define EINI_GETT_PI_ABS(a) EINI_GETT_PLAIN_ABS(EINI_GETT_PI_, a)
-#define EINI_GETT_PD_FMA(a, b, c) EINI_GETT_PD_ADD(c, EINI_GETT_PD_MUL(a, b))
-#define EINI_GETT_PS_FMA(a, b, c) EINI_GETT_PS_ADD(c, EINI_GETT_PS_MUL(a, b))
-#define EINI_GETT_PL_FMA(a, b, c) EINI_GETT_PL_ADD(c, EINI_GETT_PL_MUL(a, b))
-#define EINI_GETT_PI_FMA(a, b, c) EINI_GETT_PI_ADD(c, EINI_GETT_PI_MUL(a, b))
-
-// The pairs: one step of the fold, and two folds in one. KEEP: what is NaN already stays so.
-// min and max give their second argument when one is NaN.
-#define EINI_GETT_SUM_MUL(X, c, v, b) X##FMA(v, b, c)
-#define EINI_GETT_MIN_ADD(X, c, v, b) X##KEEP(c, X##MIN(c, X##ADD(v, b)))
-#define EINI_GETT_MAX_ADD(X, c, v, b) X##KEEP(c, X##MAX(c, X##ADD(v, b)))
-#define EINI_GETT_ANY_AND(X, c, v, b) X##MAX(c, X##MIN(v, b))
-#define EINI_GETT_SUM_SQDIFF(X, c, v, b) X##FMA(X##SUB(v, b), X##SUB(v, b), c)
-#define EINI_GETT_SUM_ABSDIFF(X, c, v, b) X##ADD(c, X##ABS(X##SUB(v, b)))
-#define EINI_GETT_MAX_ABSDIFF(X, c, v, b) X##KEEP(c, X##MAX(c, X##ABS(X##SUB(v, b))))
-#define EINI_GETT_FOLD_SUM(X, c, d) X##ADD(d, c)
-#define EINI_GETT_FOLD_MIN(X, c, d) X##KEEP(d, X##MIN(d, c))
-#define EINI_GETT_FOLD_MAX(X, c, d) X##KEEP(d, X##MAX(d, c))
-
-#define EINI_GETT_STEP(X, OP, j, p)                                              \
-  if (nu > j) {                                                                  \
-    const X##V b = X##SET(p);                                                    \
-    c##j##0 = OP(X, c##j##0, v0, b);                                             \
-    if (nv > 1) c##j##1 = OP(X, c##j##1, v1, b);                                 \
-    if (nv > 2) c##j##2 = OP(X, c##j##2, v2, b);                                 \
-  }
-#define EINI_GETT_ROW(X, OP)                                                     \
-  EINI_GETT_STEP(X, OP, 0, u0[0]) EINI_GETT_STEP(X, OP, 1, u0[us])               \
-  EINI_GETT_STEP(X, OP, 2, u0[2 * us]) EINI_GETT_STEP(X, OP, 3, u3[0])           \
-  EINI_GETT_STEP(X, OP, 4, u3[us]) EINI_GETT_STEP(X, OP, 5, u3[2 * us])          \
-  EINI_GETT_STEP(X, OP, 6, u6[0]) EINI_GETT_STEP(X, OP, 7, u6[us])
-// All that is there is taken before anything is stored: a load that looks like it overlaps a store
-// (the same place in a page) would wait for it.
-#define EINI_GETT_TAKE(X, FOLD, j)                                               \
-  if (nu > j) {                                                                  \
-    const X##T *d = dst + a->uoff[j];                                            \
-    c##j##0 = FOLD(X, c##j##0, X##LOAD(d + o0));                                 \
-    if (nv > 1) c##j##1 = FOLD(X, c##j##1, X##LOAD(d + o1));                     \
-    if (nv > 2) c##j##2 = FOLD(X, c##j##2, X##LOAD(d + o2));                     \
-  }
-#define EINI_GETT_LEAVE(X, j)                                                    \
-  if (nu > j) {                                                                  \
-    X##T *d = dst + a->uoff[j];                                                  \
-    if (how == EINI_GETT_STREAM) {                                               \
-      X##STREAM(d + o0, c##j##0, a->lanes[0]);                                   \
-      if (nv > 1) X##STREAM(d + o1, c##j##1, a->lanes[1]);                       \
-      if (nv > 2) X##STREAM(d + o2, c##j##2, a->lanes[2]);                       \
-    } else {                                                                     \
-      X##STORE(d + o0, c##j##0);                                                 \
-      if (nv > 1) X##STORE(d + o1, c##j##1);                                     \
-      if (nv > 2) X##STORE(d + o2, c##j##2);                                     \
-    }                                                                            \
-  }
-#define EINI_GETT_ACC(X, j) X##V c##j##0 = zero, c##j##1 = zero, c##j##2 = zero;
-
-#define EINI_GETT_FIRST(X, c, v, b) X##ADD(v, b)
-
-// HEAD 1: panels begin with a row of V and one of U, of which sums begin as v + u.
-#define EINI_GETT_TILE(NAME, ATTR, X, OP, FOLD, INIT, HEAD)                      \
-  ATTR EINI_INLINE void NAME##_body(const int nv, const int nu, const int late,  \
-                                    const eini_gett_tile_arg *a) {               \
-    const X##V zero = X##SET(INIT);                                              \
-    EINI_GETT_ACC(X, 0) EINI_GETT_ACC(X, 1) EINI_GETT_ACC(X, 2)                  \
-    EINI_GETT_ACC(X, 3) EINI_GETT_ACC(X, 4) EINI_GETT_ACC(X, 5)                  \
-    EINI_GETT_ACC(X, 6) EINI_GETT_ACC(X, 7)                                      \
-    const int64_t sv = a->sv, uk = late ? nu : a->uk, us = late ? 1 : a->us;     \
-    const X##T *v = (const X##T *)a->v, *u0 = (const X##T *)a->u;                \
-    const X##T *u3 = u0 + 3 * us, *u6 = u0 + 6 * us;                             \
-    const int64_t *soon = a->soon, soon_step = a->soon_step;                     \
-    const uintptr_t soon_base = a->soon_base;                                    \
-    if (HEAD) {                                                                  \
-      const X##V v0 = X##LOAD(v), v1 = nv > 1 ? X##LOAD(v + X##W) : v0,          \
-                 v2 = nv > 2 ? X##LOAD(v + 2 * X##W) : v0;                       \
-      (void)v1, (void)v2;                                                        \
-      EINI_GETT_ROW(X, EINI_GETT_FIRST)                                          \
-      v += sv, u0 += uk, u3 += uk, u6 += uk;                                     \
-    }                                                                            \
-    for (int64_t left = late ? a->late : 0, k = a->k - left;; k = left, left = 0) {\
-      for (; k > 0; k--) {                                                       \
-        EINI_FETCH2(soon_base + (uintptr_t)*soon);                               \
-        soon += soon_step;                                                       \
-        const X##V v0 = X##LOAD(v), v1 = nv > 1 ? X##LOAD(v + X##W) : v0,        \
-                   v2 = nv > 2 ? X##LOAD(v + 2 * X##W) : v0;                     \
-        (void)v1, (void)v2;                                                      \
-        EINI_GETT_ROW(X, OP)                                                     \
-        v += sv, u0 += uk, u3 += uk, u6 += uk;                                   \
-      }                                                                          \
-      if (!late || left == 0) break;                                             \
-      for (int j = 0; j < nu; j++) {                                             \
-        const X##T *d = (const X##T *)a->dst + a->uoff[j];                       \
-        for (int i = 0; i < nv; i++) EINI_FETCH(d + a->voff[i]);                 \
-        EINI_FETCH(d + a->voff[nv - 1] + X##W - 1);                              \
-      }                                                                          \
-    }                                                                            \
-    X##T *dst = (X##T *)a->dst;                                                  \
-    const int how = a->how;                                                      \
-    const int64_t o0 = a->voff[0], o1 = nv > 1 ? a->voff[1] : 0,                 \
-                  o2 = nv > 2 ? a->voff[2] : 0;                                  \
-    if (how == EINI_GETT_ADD) {                                                  \
-      EINI_GETT_TAKE(X, FOLD, 0) EINI_GETT_TAKE(X, FOLD, 1)                      \
-      EINI_GETT_TAKE(X, FOLD, 2) EINI_GETT_TAKE(X, FOLD, 3)                      \
-      EINI_GETT_TAKE(X, FOLD, 4) EINI_GETT_TAKE(X, FOLD, 5)                      \
-      EINI_GETT_TAKE(X, FOLD, 6) EINI_GETT_TAKE(X, FOLD, 7)                      \
-    }                                                                            \
-    EINI_GETT_LEAVE(X, 0) EINI_GETT_LEAVE(X, 1) EINI_GETT_LEAVE(X, 2)            \
-    EINI_GETT_LEAVE(X, 3) EINI_GETT_LEAVE(X, 4) EINI_GETT_LEAVE(X, 5)            \
-    EINI_GETT_LEAVE(X, 6) EINI_GETT_LEAVE(X, 7)                                  \
-  }
-
-#define EINI_GETT_4(NAME, nv)                                                    \
-  case nv * 16 + 1: NAME##_body(nv, 1, 0, a); break;                                \
-  case nv * 16 + 2: NAME##_body(nv, 2, 0, a); break;                                \
-  case nv * 16 + 3: NAME##_body(nv, 3, 0, a); break;                                \
-  case nv * 16 + 4: NAME##_body(nv, 4, 0, a); break;
-#define EINI_GETT_8(NAME, nv)                                                    \
-  case nv * 16 + 5: NAME##_body(nv, 5, 0, a); break;                                \
-  case nv * 16 + 6: NAME##_body(nv, 6, 0, a); break;                                \
-  case nv * 16 + 7: NAME##_body(nv, 7, 0, a); break;                                \
-  case nv * 16 + 8: NAME##_body(nv, 8, 0, a); break;
-#define EINI_GETT_ONLY(NAME, nv, nu)                                             \
-  case nv * 16 + nu: NAME##_body(nv, nu, 0, a); break;
-#define EINI_GETT_WITH_LATE(NAME, nv, nu)                                        \
-  case EINI_GETT_LATE_TILE + nv * 16 + nu: NAME##_body(nv, nu, 1, a); break;
-#define EINI_GETT_CASES_3X8(NAME)                                                \
-  EINI_GETT_WITH_LATE(NAME, 3, 8)                                                \
-  EINI_GETT_4(NAME, 1) EINI_GETT_4(NAME, 2) EINI_GETT_4(NAME, 3)                 \
-  EINI_GETT_8(NAME, 1) EINI_GETT_8(NAME, 2) EINI_GETT_8(NAME, 3)
-#define EINI_GETT_CASES_2X8(NAME)                                                \
-  EINI_GETT_WITH_LATE(NAME, 2, 8)                                                \
-  EINI_GETT_4(NAME, 1) EINI_GETT_4(NAME, 2) EINI_GETT_8(NAME, 1) EINI_GETT_8(NAME, 2)
-#define EINI_GETT_CASES_3X4(NAME)                                                \
-  EINI_GETT_WITH_LATE(NAME, 3, 4)                                                \
-  EINI_GETT_4(NAME, 1) EINI_GETT_4(NAME, 2) EINI_GETT_4(NAME, 3)
-#define EINI_GETT_CASES_1X4(NAME) EINI_GETT_WITH_LATE(NAME, 1, 4) EINI_GETT_4(NAME, 1)
-// Tiles of integers and of narrow types come with four or all columns, tiles of the other pairs
-// with all: what is too much stays in the buffer.
-#define EINI_GETT_FEW_3X8(NAME)                                                  \
-  EINI_GETT_ONLY(NAME, 1, 4) EINI_GETT_ONLY(NAME, 2, 4) EINI_GETT_ONLY(NAME, 3, 4) \
-  EINI_GETT_FULL_3X8(NAME)
-#define EINI_GETT_FEW_2X8(NAME)                                                  \
-  EINI_GETT_ONLY(NAME, 1, 4) EINI_GETT_ONLY(NAME, 2, 4) EINI_GETT_FULL_2X8(NAME)
-#define EINI_GETT_FEW_3X4(NAME) EINI_GETT_FULL_3X4(NAME)
-#define EINI_GETT_FULL_3X8(NAME)                                                 \
-  EINI_GETT_ONLY(NAME, 1, 8) EINI_GETT_ONLY(NAME, 2, 8) EINI_GETT_ONLY(NAME, 3, 8)
-#define EINI_GETT_FULL_2X8(NAME) EINI_GETT_ONLY(NAME, 1, 8) EINI_GETT_ONLY(NAME, 2, 8)
-#define EINI_GETT_FULL_3X4(NAME)                                                 \
-  EINI_GETT_ONLY(NAME, 1, 4) EINI_GETT_ONLY(NAME, 2, 4) EINI_GETT_ONLY(NAME, 3, 4)
-#define EINI_GETT_FULL_1X4(NAME) EINI_GETT_ONLY(NAME, 1, 4)
-#define EINI_GETT_TILES(NAME, ATTR, X, OP, FOLD, INIT, CASES)                    \
-  EINI_GETT_HEADED(NAME, ATTR, X, OP, FOLD, INIT, CASES, 0)
-#define EINI_GETT_HEADED(NAME, ATTR, X, OP, FOLD, INIT, CASES, HEAD)             \
-  EINI_GETT_TILE(NAME, ATTR, X, OP, FOLD, INIT, HEAD)                            \
-  ATTR static void NAME(const eini_gett_tile_arg *a) {                           \
-    switch ((a->late > 0 ? EINI_GETT_LATE_TILE : 0) + a->nv * 16 + a->nu) {      \
-      CASES(NAME)                                                                \
-      default: break;                                                            \
-    }                                                                            \
-  }
-// d[i] = the fold of d[i] and s[i], which may be read on to the end of a vector. H: half a vector,
-// where there is one, else X.
+// d[i] = the fold of d[i] and s[i], which may be read on to the end of a vector; or d[i] *= *s.
 typedef void (*eini_gett_fold_fn)(int64_t n, void *d, const void *s);
-#define EINI_GETT_FOLD(NAME, ATTR, X, H, FOLD)                                   \
-  ATTR static void NAME(int64_t n, void *dv, const void *sv) {                   \
-    X##T *d = (X##T *)dv, x[X##W] = {0};                                         \
-    const X##T *s = (const X##T *)sv;                                            \
-    for (; n >= X##W; n -= X##W, d += X##W, s += X##W)                           \
-      X##STORE(d, FOLD(X, X##LOAD(s), X##LOAD(d)));                              \
-    for (; n >= H##W; n -= H##W, d += H##W, s += H##W)                           \
-      H##STORE(d, FOLD(H, H##LOAD(s), H##LOAD(d)));                              \
-    if (n == 0) return;                                                          \
-    memcpy(x, d, (size_t)n * sizeof *d);                                         \
-    X##STORE(x, FOLD(X, X##LOAD(s), X##LOAD(x)));                                \
-    memcpy(d, x, (size_t)n * sizeof *d);                                         \
-  }
-// d[i] *= *s. What is added to products keeps their signs.
-#define EINI_GETT_SCALE(NAME, ATTR, X)                                           \
-  ATTR static void NAME(int64_t n, void *dv, const void *sv) {                   \
-    X##T *d = (X##T *)dv, x[X##W] = {0};                                         \
-    const X##V s = X##SET(*(const X##T *)sv), zero = X##SET((X##T)-0.0);         \
-    for (; n >= X##W; n -= X##W, d += X##W)                                      \
-      X##STORE(d, X##FMA(X##LOAD(d), s, zero));                                  \
-    if (n == 0) return;                                                          \
-    memcpy(x, d, (size_t)n * sizeof *d);                                         \
-    X##STORE(x, X##FMA(X##LOAD(x), s, zero));                                    \
-    memcpy(d, x, (size_t)n * sizeof *d);                                         \
-  }
-#define EINI_GETT_FOLDS(N, ATTR, X, H)                                           \
-  EINI_GETT_FOLD(N##_sum, ATTR, X, H, EINI_GETT_FOLD_SUM)                        \
-  EINI_GETT_FOLD(N##_min, ATTR, X, H, EINI_GETT_FOLD_MIN)                        \
-  EINI_GETT_FOLD(N##_max, ATTR, X, H, EINI_GETT_FOLD_MAX)
-// All pairs of one floating type at one instruction set.
-#define EINI_GETT_FLOATS(N, ATTR, X, H, SHAPE, BIG)                                               \
-  EINI_GETT_FOLDS(N, ATTR, X, H)                                                                  \
-  EINI_GETT_SCALE(N##_by, ATTR, X)                                                                \
-  EINI_GETT_TILES(N##_sm, ATTR, X, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,                      \
-                  EINI_GETT_CASES_##SHAPE)                                                        \
-  EINI_GETT_TILES(N##_na, ATTR, X, EINI_GETT_MIN_ADD, EINI_GETT_FOLD_MIN, BIG,                    \
-                  EINI_GETT_FULL_##SHAPE)                                                         \
-  EINI_GETT_TILES(N##_xa, ATTR, X, EINI_GETT_MAX_ADD, EINI_GETT_FOLD_MAX, -BIG,                   \
-                  EINI_GETT_FULL_##SHAPE)                                                         \
-  EINI_GETT_TILES(N##_sq, ATTR, X, EINI_GETT_SUM_SQDIFF, EINI_GETT_FOLD_SUM, 0,                   \
-                  EINI_GETT_FULL_##SHAPE)                                                         \
-  EINI_GETT_TILES(N##_sd, ATTR, X, EINI_GETT_SUM_ABSDIFF, EINI_GETT_FOLD_SUM, 0,                  \
-                  EINI_GETT_FULL_##SHAPE)                                                         \
-  EINI_GETT_TILES(N##_xd, ATTR, X, EINI_GETT_MAX_ABSDIFF, EINI_GETT_FOLD_MAX, -BIG,               \
-                  EINI_GETT_FULL_##SHAPE)
-#define EINI_GETT_INTS(N, X, LOW, HIGH)                                                           \
-  EINI_GETT_FOLDS(N, EINI_GETT_NONE, X, X)                                                        \
-  EINI_GETT_TILES(N##_sm, EINI_GETT_NONE, X, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,            \
-                  EINI_GETT_FULL_1X4)                                                             \
-  EINI_GETT_TILES(N##_na, EINI_GETT_NONE, X, EINI_GETT_MIN_ADD, EINI_GETT_FOLD_MIN, HIGH,    \
-                  EINI_GETT_FULL_1X4)                                                             \
-  EINI_GETT_TILES(N##_xa, EINI_GETT_NONE, X, EINI_GETT_MAX_ADD, EINI_GETT_FOLD_MAX, LOW,     \
-                  EINI_GETT_FULL_1X4)                                                             \
-  EINI_GETT_TILES(N##_sq, EINI_GETT_NONE, X, EINI_GETT_SUM_SQDIFF, EINI_GETT_FOLD_SUM, 0,         \
-                  EINI_GETT_FULL_1X4)                                                             \
-  EINI_GETT_TILES(N##_sd, EINI_GETT_NONE, X, EINI_GETT_SUM_ABSDIFF, EINI_GETT_FOLD_SUM, 0,        \
-                  EINI_GETT_FULL_1X4)                                                             \
-  EINI_GETT_TILES(N##_xd, EINI_GETT_NONE, X, EINI_GETT_MAX_ABSDIFF, EINI_GETT_FOLD_MAX, LOW, \
-                  EINI_GETT_FULL_1X4)
-
-#if EINI_CPU_X86
-EINI_GETT_FLOATS(eini_gett_zd, EINI_T512, EINI_ZD_, EINI_YD_, 3X8, (double)HUGE_VAL)
-EINI_GETT_FLOATS(eini_gett_zs, EINI_T512, EINI_ZS_, EINI_YS_, 3X8, (float)HUGE_VAL)
-EINI_GETT_FLOATS(eini_gett_yd, EINI_T256, EINI_YD_, EINI_YD_, 3X4, (double)HUGE_VAL)
-EINI_GETT_FLOATS(eini_gett_ys, EINI_T256, EINI_YS_, EINI_YS_, 3X4, (float)HUGE_VAL)
-// Integers: sums of products; the other pairs in plain C.
-EINI_GETT_FOLD(eini_gett_zl_sum, EINI_T512, EINI_ZL_, EINI_ZL_, EINI_GETT_FOLD_SUM)
-EINI_GETT_FOLD(eini_gett_zi_sum, EINI_T512, EINI_ZI_, EINI_YI_, EINI_GETT_FOLD_SUM)
-EINI_GETT_FOLD(eini_gett_yi_sum, EINI_T256, EINI_YI_, EINI_YI_, EINI_GETT_FOLD_SUM)
-EINI_GETT_TILES(eini_gett_zl, EINI_T512, EINI_ZL_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
-                0, EINI_GETT_FEW_3X8)
-EINI_GETT_TILES(eini_gett_zi, EINI_T512, EINI_ZI_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
-                0, EINI_GETT_FEW_3X8)
-EINI_GETT_TILES(eini_gett_yi, EINI_T256, EINI_YI_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
-                0, EINI_GETT_FEW_3X4)
-#endif  // EINI_CPU_X86
-#if EINI_CPU_NEON
-EINI_GETT_FLOATS(eini_gett_nd, EINI_GETT_NONE, EINI_ND_, EINI_ND_, 2X8,
-                 (double)HUGE_VAL)
-EINI_GETT_FLOATS(eini_gett_ns, EINI_GETT_NONE, EINI_NS_, EINI_NS_, 2X8,
-                 (float)HUGE_VAL)
-EINI_GETT_FOLD(eini_gett_ni_sum, EINI_GETT_NONE, EINI_NI_, EINI_NI_, EINI_GETT_FOLD_SUM)
-EINI_GETT_TILES(eini_gett_ni, EINI_GETT_NONE, EINI_NI_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM,
-                0, EINI_GETT_FEW_2X8)
-#endif
-EINI_GETT_FLOATS(eini_gett_pd, EINI_GETT_NONE, EINI_GETT_PD_, EINI_GETT_PD_, 1X4,
-                 (double)HUGE_VAL)
-EINI_GETT_FLOATS(eini_gett_ps, EINI_GETT_NONE, EINI_GETT_PS_, EINI_GETT_PS_, 1X4,
-                 (float)HUGE_VAL)
-EINI_GETT_INTS(eini_gett_pl, EINI_GETT_PL_, INT64_MIN, INT64_MAX)
-EINI_GETT_INTS(eini_gett_pi, EINI_GETT_PI_, INT32_MIN, INT32_MAX)
-EINI_GETT_FOLD(eini_gett_pb_max, EINI_GETT_NONE, EINI_GETT_PB_, EINI_GETT_PB_, EINI_GETT_FOLD_MAX)
-EINI_GETT_TILES(eini_gett_pb_and, EINI_GETT_NONE, EINI_GETT_PB_, EINI_GETT_ANY_AND,
-                EINI_GETT_FOLD_MAX, 0, EINI_GETT_FULL_1X4)
-
-// ================================================================================================
-// >>gett-pack  packing for section gett, and its kernels by type
-// A block of one side goes into panels [k][lane].
-// ================================================================================================
-
-// Positions of a box are numbered row-major and filled up to whole granules of G lanes with copies
-// of what comes before; operands are contiguous along the lanes, along k, across positions that
-// are some granules apart or an uneven step, or nowhere.
-enum { EINI_GETT_ROWS, EINI_GETT_ALONG, EINI_GETT_ACROSS, EINI_GETT_UNEVEN, EINI_GETT_NOWHERE };
-
-typedef struct eini_gett_pack_arg {
-  int kind;
-  int64_t n, np, nk;           // positions, the same filled up, extent of k
-  int64_t lanes;               // of one panel
-  int64_t step, count;         // the contiguous index: its step in positions or k, its extent
-  const int64_t *row, *col;    // [np], [nk] offsets in the operand
-  const int64_t *place;        // [np / G] where a granule goes
-  const unsigned char *flat;   // [np / G] whether its lanes are contiguous
-  const void *src;
-  void *dst;
-} eini_gett_pack_arg;
-
-typedef void (*eini_gett_pack_fn)(const eini_gett_pack_arg *a);
-
-// Asks for the lines at s + r[i] for i < 8, or for fewer lanes less. Vectors may lie in two lines:
-// the one where a row starts, or ends, is asked for besides those of its vectors.
-#define EINI_GETT_AHEAD2(s, r, i) \
-  (EINI_FETCH((s) + (r)[i]), EINI_FETCH((s) + (r)[(i) + 1]))
-#define EINI_GETT_AHEAD(G, s, r)                                                                 \
-  do {                                                                                           \
-    EINI_GETT_AHEAD2(s, r, 0);                                                                   \
-    if (G > 2) EINI_GETT_AHEAD2(s, r, G > 2 ? 2 : 0);                                            \
-    if (G > 4) EINI_GETT_AHEAD2(s, r, G > 4 ? 4 : 0), EINI_GETT_AHEAD2(s, r, G > 4 ? 6 : 0);     \
-  } while (0)
-
-// Operands hold S, panels T: one value of S converted, or N of them that follow each other along k;
-// where k ends within them the others are 0. In what follows q counts T along k, c the offsets of
-// its values. ONE(s, c, n): the T of n values at s + c[i]. COPY(d, s, c): G of them, from s + c[i]
-// on. SWAP(s, r, c, d, o): from s + r[i] + c[..] on, transposed to d + o[i]; RUN: the same where
-// values follow each other along k in the operand, too. But for ONE, c is in s where N is 1.
-// Across: rows are often so far apart that eight of them fill a set of the cache, so lines are
-// asked for when those before them are done with, and no more than four of a row ahead.
-#define EINI_GETT_PACK(NAME, ATTR, S, T, G, N, ONE, COPY, SWAP, RUN)                             \
-  ATTR static void NAME##_some(const eini_gett_pack_arg *a, int64_t p, int64_t q, int64_t to,    \
-                               int64_t by) {                                                     \
-    const S *src = (const S *)a->src;                                                            \
-    T *d = (T *)a->dst + a->place[p / G];                                                        \
-    const int64_t *r = a->row + p;                                                               \
-    for (; q < to; q += by)                                                                      \
-      for (int i = 0; i < G; i++)                                                                \
-        d[q * a->lanes + i] = ONE(src + r[i], a->col + q * N, a->nk - q * N);                    \
-  }                                                                                              \
-  ATTR static void NAME##_rows(const eini_gett_pack_arg *a) {                                    \
-    const int64_t *place = a->place, *row = a->row, ng = a->np / G, whole = a->nk / N;           \
-    const unsigned char *flat = a->flat;                                                         \
-    for (int64_t q = 0; q < whole; q++) {                                                        \
-      const int64_t *c = a->col + q * N;                                                         \
-      const S *src = (const S *)a->src, *s = N == 1 ? src + *c : src;                            \
-      T *d = (T *)a->dst + q * a->lanes;                                                         \
-      for (int64_t g = 0; g < ng; g++)                                                           \
-        if (flat[g]) COPY(d + place[g], s + row[g * G], c);                                      \
-        else                                                                                     \
-          for (int i = 0; i < G; i++) d[place[g] + i] = ONE(src + row[g * G + i], c, N);         \
-    }                                                                                            \
-    for (int64_t p = 0; N > 1 && p < a->np; p += G)                                              \
-      NAME##_some(a, p, whole, (a->nk + N - 1) / N, 1);                                          \
-  }                                                                                              \
-  ATTR static void NAME##_along(const eini_gett_pack_arg *a) {                                   \
-    const int run = N > 1 && a->step == 1;                                                       \
-    const int64_t along = run ? N : 1, whole = a->count / along / G * G;                         \
-    const int64_t step = run || N == 1 ? a->step : a->step / N, by = step * a->lanes;            \
-    const int64_t units = (a->count + along - 1) / along;                                        \
-    int64_t o[G];                                                                                \
-    for (int i = 0; i < G; i++) o[i] = i * by;                                                   \
-    for (int64_t p = 0; p < a->np; p += G)                                                       \
-      for (int64_t q0 = 0; q0 < a->nk; q0 += a->step * a->count)                                 \
-        for (int64_t q = q0; q < q0 + a->step; q += N) {                                         \
-          const int64_t *c = a->col + q, at = q / N;                                             \
-          const S *s = (const S *)a->src + (N == 1 || run ? *c : 0);                             \
-          T *d = (T *)a->dst + a->place[p / G] + at * a->lanes;                                  \
-          const int64_t *then = p + G < a->np ? a->row + p + G : a->row + p;                     \
-          EINI_GETT_AHEAD(G, s + (N == 1 || run ? 0 : *c), then);                                \
-          for (int64_t t = 0; t < whole; t += G) {                                               \
-            EINI_GETT_AHEAD(G, s + (N == 1 || run ? 0 : *c) + (t + G) * along - 1, then);        \
-            if (run) RUN(s + t * along, a->row + p, c, d + t * by, o);                           \
-            else SWAP(s + t, a->row + p, c, d + t * by, o);                                      \
-          }                                                                                      \
-          NAME##_some(a, p, at + whole * step, at + units * step, step);                         \
-        }                                                                                        \
-  }                                                                                              \
-  ATTR static void NAME##_across_at(const eini_gett_pack_arg *a, int64_t p, int64_t t0,          \
-                                    int64_t t1) {                                                \
-    const int64_t ahead = eini_max64(256 / ((t1 - t0) * (int64_t)sizeof(S)), 1);                 \
-    int64_t o[8][G];                                                                             \
-    for (int64_t t = t0; t < t1; t++)                                                            \
-      o[(t - t0) / G][(t - t0) % G] = a->place[p / G + t * (a->step / G)];                       \
-    for (int64_t q = 0; q < a->nk / N; q++) {                                                    \
-      const int64_t *c = a->col + q * N;                                                         \
-      const S *s = (const S *)a->src + (N == 1 ? *c : 0);                                        \
-      const S *now = (const S *)a->src + *c;                                                     \
-      const S *then = (const S *)a->src + a->col[eini_min64(q * N + ahead, a->nk - 1)];          \
-      T *d = (T *)a->dst + q * a->lanes;                                                         \
-      EINI_GETT_AHEAD(G, now + t1 - 1, a->row + p);                                              \
-      for (int64_t t = t0; t < t1; t += G) {                                                     \
-        SWAP(s + t, a->row + p, c, d, o[(t - t0) / G]);                                          \
-        EINI_GETT_AHEAD(G, then + t, a->row + p);                                                \
-      }                                                                                          \
-    }                                                                                            \
-  }                                                                                              \
-  ATTR static void NAME##_across(const eini_gett_pack_arg *a) {                                  \
-    const int64_t whole = a->count / G * G, step = a->step, units = (a->nk + N - 1) / N;         \
-    for (int64_t z = 0; z < a->n; z += step * a->count)                                          \
-      for (int64_t p = z; p < z + step; p += G)                                                  \
-        for (int64_t t = 0; t < whole; t += 8 * G)                                               \
-          NAME##_across_at(a, p, t, eini_min64(t + 8 * G, whole));                               \
-    for (int64_t z = 0; z < a->n; z += step * a->count)                                          \
-      for (int64_t p = z + whole * step; p < z + step * a->count; p += G)                        \
-        NAME##_some(a, p, 0, units, 1);                                                          \
-    for (int64_t p = a->n; p < a->np; p += G) NAME##_some(a, p, 0, units, 1);                    \
-    for (int64_t p = 0; a->nk / N < units && p < a->n; p += G)                                   \
-      NAME##_some(a, p, units - 1, units, 1);                                                    \
-  }                                                                                              \
-  ATTR static void NAME(const eini_gett_pack_arg *a) {                                           \
-    const int kind = N > 1 && a->kind == EINI_GETT_ALONG &&                                      \
-                     (a->step == 1 ? a->count % N != 0 && a->count < a->nk : a->step % N != 0)   \
-                         ? EINI_GETT_NOWHERE : a->kind;                                          \
-    if (kind == EINI_GETT_ROWS) NAME##_rows(a);                                                  \
-    else if (kind == EINI_GETT_ALONG) NAME##_along(a);                                           \
-    else if (kind == EINI_GETT_ACROSS) NAME##_across(a);                                         \
-    else {  /* uneven: few k at a time, so that other positions find their lines in the cache */ \
-      const int64_t few = kind == EINI_GETT_UNEVEN ? 2 : a->nk, units = (a->nk + N - 1) / N;     \
-      for (int64_t q = 0; q < units; q += few)                                                   \
-        for (int64_t p = 0; p < a->np; p += G)                                                   \
-          NAME##_some(a, p, q, eini_min64(q + few, units), 1);                                   \
-    }                                                                                            \
-  }
-
-// Elements are moved whole, and those of c64 are aligned as their parts are.
-#if defined(__GNUC__) || defined(__clang__)
-typedef int64_t eini_gett_8 __attribute__((aligned(4), may_alias));
-typedef double eini_gett_8d __attribute__((aligned(4), may_alias));
-#else
-typedef int64_t eini_gett_8;
-#endif
-typedef struct eini_gett_16 { double re, im; } eini_gett_16;
-#define EINI_GETT_ONE(s, c, n) ((s)[*(c)])
-#define EINI_GETT_COPY2(d, s, c) ((d)[0] = (s)[0], (d)[1] = (s)[1])
-#define EINI_GETT_COPY4(d, s, c) \
-  ((d)[0] = (s)[0], (d)[1] = (s)[1], (d)[2] = (s)[2], (d)[3] = (s)[3])
-#define EINI_GETT_PLAIN_SWAP(NAME, T, G)                                                         \
-  EINI_INLINE void NAME(const T *s, const int64_t *r, const int64_t *c, T *d, const int64_t *o) {\
-    (void)c;                                                                                     \
-    for (int i = 0; i < G; i++)                                                                  \
-      for (int j = 0; j < G; j++) d[o[j] + i] = s[r[i] + j];                                     \
-  }
-EINI_GETT_PLAIN_SWAP(eini_gett_swap1, unsigned char, 4)
-EINI_GETT_PLAIN_SWAP(eini_gett_swap4, int32_t, 4)
-EINI_GETT_PLAIN_SWAP(eini_gett_swap8, eini_gett_8, 2)
-EINI_GETT_PLAIN_SWAP(eini_gett_swap16, eini_gett_16, 2)
-#undef EINI_GETT_PLAIN_SWAP
-#define EINI_GETT_PACK_SAME(NAME, ATTR, T, G, COPY, SWAP) \
-  EINI_GETT_PACK(NAME, ATTR, T, T, G, 1, EINI_GETT_ONE, COPY, SWAP, SWAP)
-EINI_GETT_PACK_SAME(eini_gett_pack1, EINI_GETT_NONE, unsigned char, 4, EINI_GETT_COPY4,
-                    eini_gett_swap1)
-EINI_GETT_PACK_SAME(eini_gett_pack4, EINI_GETT_NONE, int32_t, 4, EINI_GETT_COPY4, eini_gett_swap4)
-EINI_GETT_PACK_SAME(eini_gett_pack8, EINI_GETT_NONE, eini_gett_8, 2, EINI_GETT_COPY2,
-                    eini_gett_swap8)
-EINI_GETT_PACK_SAME(eini_gett_pack16, EINI_GETT_NONE, eini_gett_16, 2, EINI_GETT_COPY2,
-                    eini_gett_swap16)
-
-#if EINI_CPU_X86
-EINI_T512 EINI_INLINE void eini_gett_swap_zd(const eini_gett_8d *s, const int64_t *r,
-                                             const int64_t *c, eini_gett_8d *d,
-                                             const int64_t *o) {
-  (void)c;
-  const __m512d a0 = _mm512_loadu_pd(s + r[0]), a1 = _mm512_loadu_pd(s + r[1]),
-                a2 = _mm512_loadu_pd(s + r[2]), a3 = _mm512_loadu_pd(s + r[3]),
-                a4 = _mm512_loadu_pd(s + r[4]), a5 = _mm512_loadu_pd(s + r[5]),
-                a6 = _mm512_loadu_pd(s + r[6]), a7 = _mm512_loadu_pd(s + r[7]);
-  const __m512d b0 = _mm512_unpacklo_pd(a0, a1), b1 = _mm512_unpackhi_pd(a0, a1),
-                b2 = _mm512_unpacklo_pd(a2, a3), b3 = _mm512_unpackhi_pd(a2, a3),
-                b4 = _mm512_unpacklo_pd(a4, a5), b5 = _mm512_unpackhi_pd(a4, a5),
-                b6 = _mm512_unpacklo_pd(a6, a7), b7 = _mm512_unpackhi_pd(a6, a7);
-  // b: pairs of rows at columns 0 2 4 6 (even) and 1 3 5 7 (odd); then fours of rows, then all.
-  const __m512d c0 = _mm512_shuffle_f64x2(b0, b2, 0x88), c1 = _mm512_shuffle_f64x2(b1, b3, 0x88),
-                c2 = _mm512_shuffle_f64x2(b0, b2, 0xdd), c3 = _mm512_shuffle_f64x2(b1, b3, 0xdd),
-                c4 = _mm512_shuffle_f64x2(b4, b6, 0x88), c5 = _mm512_shuffle_f64x2(b5, b7, 0x88),
-                c6 = _mm512_shuffle_f64x2(b4, b6, 0xdd), c7 = _mm512_shuffle_f64x2(b5, b7, 0xdd);
-  _mm512_storeu_pd(d + o[0], _mm512_shuffle_f64x2(c0, c4, 0x88));
-  _mm512_storeu_pd(d + o[1], _mm512_shuffle_f64x2(c1, c5, 0x88));
-  _mm512_storeu_pd(d + o[2], _mm512_shuffle_f64x2(c2, c6, 0x88));
-  _mm512_storeu_pd(d + o[3], _mm512_shuffle_f64x2(c3, c7, 0x88));
-  _mm512_storeu_pd(d + o[4], _mm512_shuffle_f64x2(c0, c4, 0xdd));
-  _mm512_storeu_pd(d + o[5], _mm512_shuffle_f64x2(c1, c5, 0xdd));
-  _mm512_storeu_pd(d + o[6], _mm512_shuffle_f64x2(c2, c6, 0xdd));
-  _mm512_storeu_pd(d + o[7], _mm512_shuffle_f64x2(c3, c7, 0xdd));
-}
-
-// Eight T of four bytes each, as LOAD(s, c) makes them, from each of eight rows.
-#define EINI_GETT_SWAP8(NAME, S, T, LOAD)                                                        \
-  EINI_T512 EINI_INLINE void NAME(const S *s, const int64_t *r, const int64_t *c, T *to,         \
-                                  const int64_t *o) {                                            \
-    float *d = (float *)(void *)to;                                                              \
-    (void)c;                                                                                     \
-    const __m256 a0 = LOAD(s + r[0], c), a1 = LOAD(s + r[1], c), a2 = LOAD(s + r[2], c),         \
-                 a3 = LOAD(s + r[3], c), a4 = LOAD(s + r[4], c), a5 = LOAD(s + r[5], c),         \
-                 a6 = LOAD(s + r[6], c), a7 = LOAD(s + r[7], c);                                 \
-    const __m256 b0 = _mm256_unpacklo_ps(a0, a1), b1 = _mm256_unpackhi_ps(a0, a1),               \
-                 b2 = _mm256_unpacklo_ps(a2, a3), b3 = _mm256_unpackhi_ps(a2, a3),               \
-                 b4 = _mm256_unpacklo_ps(a4, a5), b5 = _mm256_unpackhi_ps(a4, a5),               \
-                 b6 = _mm256_unpacklo_ps(a6, a7), b7 = _mm256_unpackhi_ps(a6, a7);               \
-    const __m256 c0 = _mm256_shuffle_ps(b0, b2, 0x44), c1 = _mm256_shuffle_ps(b0, b2, 0xee),     \
-                 c2 = _mm256_shuffle_ps(b1, b3, 0x44), c3 = _mm256_shuffle_ps(b1, b3, 0xee),     \
-                 c4 = _mm256_shuffle_ps(b4, b6, 0x44), c5 = _mm256_shuffle_ps(b4, b6, 0xee),     \
-                 c6 = _mm256_shuffle_ps(b5, b7, 0x44), c7 = _mm256_shuffle_ps(b5, b7, 0xee);     \
-    _mm256_storeu_ps(d + o[0], _mm256_permute2f128_ps(c0, c4, 0x20));                            \
-    _mm256_storeu_ps(d + o[1], _mm256_permute2f128_ps(c1, c5, 0x20));                            \
-    _mm256_storeu_ps(d + o[2], _mm256_permute2f128_ps(c2, c6, 0x20));                            \
-    _mm256_storeu_ps(d + o[3], _mm256_permute2f128_ps(c3, c7, 0x20));                            \
-    _mm256_storeu_ps(d + o[4], _mm256_permute2f128_ps(c0, c4, 0x31));                            \
-    _mm256_storeu_ps(d + o[5], _mm256_permute2f128_ps(c1, c5, 0x31));                            \
-    _mm256_storeu_ps(d + o[6], _mm256_permute2f128_ps(c2, c6, 0x31));                            \
-    _mm256_storeu_ps(d + o[7], _mm256_permute2f128_ps(c3, c7, 0x31));                            \
-  }
-
-// The same of four.
-#define EINI_GETT_SWAP4(NAME, S, T, LOAD)                                                        \
-  EINI_T256 EINI_INLINE void NAME(const S *s, const int64_t *r, const int64_t *c, T *to,         \
-                                  const int64_t *o) {                                            \
-    float *d = (float *)(void *)to;                                                              \
-    __m128 a0 = LOAD(s + r[0], c), a1 = LOAD(s + r[1], c), a2 = LOAD(s + r[2], c),               \
-           a3 = LOAD(s + r[3], c);                                                               \
-    (void)c;                                                                                     \
-    _MM_TRANSPOSE4_PS(a0, a1, a2, a3);                                                           \
-    _mm_storeu_ps(d + o[0], a0);                                                                 \
-    _mm_storeu_ps(d + o[1], a1);                                                                 \
-    _mm_storeu_ps(d + o[2], a2);                                                                 \
-    _mm_storeu_ps(d + o[3], a3);                                                                 \
-  }
-#define EINI_GETT_LOAD_ZS(s, c) _mm256_loadu_ps(s)
-#define EINI_GETT_LOAD_YS(s, c) _mm_loadu_ps(s)
-EINI_GETT_SWAP8(eini_gett_swap_zs, float, float, EINI_GETT_LOAD_ZS)
-EINI_GETT_SWAP4(eini_gett_swap_ys, float, float, EINI_GETT_LOAD_YS)
-
-#define EINI_GETT_LOAD_YD(s) _mm256_loadu_pd((const double *)(const void *)(s))
-#define EINI_GETT_SAVE_YD(d, v) _mm256_storeu_pd((double *)(void *)(d), v)
-EINI_T256 EINI_INLINE void eini_gett_swap_yd(const eini_gett_8d *s, const int64_t *r,
-                                             const int64_t *c, eini_gett_8d *d,
-                                             const int64_t *o) {
-  (void)c;
-  const __m256d a0 = EINI_GETT_LOAD_YD(s + r[0]), a1 = EINI_GETT_LOAD_YD(s + r[1]),
-                a2 = EINI_GETT_LOAD_YD(s + r[2]), a3 = EINI_GETT_LOAD_YD(s + r[3]);
-  const __m256d b0 = _mm256_unpacklo_pd(a0, a1), b1 = _mm256_unpackhi_pd(a0, a1),
-                b2 = _mm256_unpacklo_pd(a2, a3), b3 = _mm256_unpackhi_pd(a2, a3);
-  EINI_GETT_SAVE_YD(d + o[0], _mm256_permute2f128_pd(b0, b2, 0x20));
-  EINI_GETT_SAVE_YD(d + o[1], _mm256_permute2f128_pd(b1, b3, 0x20));
-  EINI_GETT_SAVE_YD(d + o[2], _mm256_permute2f128_pd(b0, b2, 0x31));
-  EINI_GETT_SAVE_YD(d + o[3], _mm256_permute2f128_pd(b1, b3, 0x31));
-}
-
-#define EINI_GETT_COPY_ZD(d, s, c) _mm512_storeu_pd(d, _mm512_loadu_pd(s))
-#define EINI_GETT_COPY_ZS(d, s, c) _mm256_storeu_ps(d, _mm256_loadu_ps(s))
-#define EINI_GETT_COPY_YD(d, s, c) EINI_GETT_SAVE_YD(d, EINI_GETT_LOAD_YD(s))
-#define EINI_GETT_COPY_YS(d, s, c) _mm_storeu_ps(d, _mm_loadu_ps(s))
-EINI_GETT_PACK_SAME(eini_gett_pack_zd, EINI_T512, eini_gett_8d, 8, EINI_GETT_COPY_ZD,
-                    eini_gett_swap_zd)
-EINI_GETT_PACK_SAME(eini_gett_pack_zs, EINI_T512, float, 8, EINI_GETT_COPY_ZS, eini_gett_swap_zs)
-EINI_GETT_PACK_SAME(eini_gett_pack_yd, EINI_T256, eini_gett_8d, 4, EINI_GETT_COPY_YD,
-                    eini_gett_swap_yd)
-EINI_GETT_PACK_SAME(eini_gett_pack_ys, EINI_T256, float, 4, EINI_GETT_COPY_YS, eini_gett_swap_ys)
-#elif EINI_CPU_NEON
-EINI_INLINE void eini_gett_swap_nd(const eini_gett_8d *s, const int64_t *r, const int64_t *c,
-                                   eini_gett_8d *d, const int64_t *o) {
-  (void)c;
-  const float64x2_t a = vld1q_f64((const double *)(const void *)(s + r[0])),
-                    b = vld1q_f64((const double *)(const void *)(s + r[1]));
-  vst1q_f64((double *)(void *)(d + o[0]), vzip1q_f64(a, b));
-  vst1q_f64((double *)(void *)(d + o[1]), vzip2q_f64(a, b));
-}
-
-EINI_INLINE void eini_gett_swap_ns(const float *s, const int64_t *r, const int64_t *c, float *d,
-                                   const int64_t *o) {
-  (void)c;
-  const float32x4_t a0 = vld1q_f32(s + r[0]), a1 = vld1q_f32(s + r[1]),
-                    a2 = vld1q_f32(s + r[2]), a3 = vld1q_f32(s + r[3]);
-  const float32x4_t b0 = vzip1q_f32(a0, a2), b1 = vzip2q_f32(a0, a2),  // pairs of columns
-                    b2 = vzip1q_f32(a1, a3), b3 = vzip2q_f32(a1, a3);
-  vst1q_f32(d + o[0], vzip1q_f32(b0, b2));
-  vst1q_f32(d + o[1], vzip2q_f32(b0, b2));
-  vst1q_f32(d + o[2], vzip1q_f32(b1, b3));
-  vst1q_f32(d + o[3], vzip2q_f32(b1, b3));
-}
-
-#define EINI_GETT_COPY_ND(d, s, c) \
-  vst1q_f64((double *)(void *)(d), vld1q_f64((const double *)(const void *)(s)))
-#define EINI_GETT_COPY_NS(d, s, c) vst1q_f32(d, vld1q_f32(s))
-EINI_GETT_PACK_SAME(eini_gett_pack_nd, EINI_GETT_NONE, eini_gett_8d, 2, EINI_GETT_COPY_ND,
-                    eini_gett_swap_nd)
-EINI_GETT_PACK_SAME(eini_gett_pack_ns, EINI_GETT_NONE, float, 4, EINI_GETT_COPY_NS,
-                    eini_gett_swap_ns)
-#endif  // EINI_CPU_X86, EINI_CPU_NEON
-
 // d[i] *= s[i] for products of operands; n is a multiple of every vector.
 typedef void (*eini_gett_times_fn)(int64_t n, void *d, const void *s);
-#define EINI_GETT_TIMES(NAME, ATTR, X)                                                           \
-  ATTR static void NAME(int64_t n, void *dv, const void *sv) {                                   \
-    X##T *d = (X##T *)dv;                                                                        \
-    const X##T *s = (const X##T *)sv;                                                            \
-    for (int64_t i = 0; i < n; i += X##W) X##STORE(d + i, X##MUL(X##LOAD(d + i), X##LOAD(s + i))); \
-  }
-#define EINI_GETT_TIMES_COMPLEX(NAME, T)                                                         \
-  static void NAME(int64_t n, void *dv, const void *sv) {                                        \
-    T *d = (T *)dv;                                                                              \
-    const T *s = (const T *)sv;                                                                  \
-    for (int64_t i = 0; i < 2 * n; i += 2) {                                                     \
-      const T re = d[i] * s[i] - d[i + 1] * s[i + 1];                                            \
-      d[i + 1] = d[i] * s[i + 1] + d[i + 1] * s[i], d[i] = re;                                   \
-    }                                                                                            \
-  }
-EINI_GETT_TIMES(eini_gett_times_pd, EINI_GETT_NONE, EINI_GETT_PD_)
-EINI_GETT_TIMES(eini_gett_times_ps, EINI_GETT_NONE, EINI_GETT_PS_)
-EINI_GETT_TIMES(eini_gett_times_pl, EINI_GETT_NONE, EINI_GETT_PL_)
-EINI_GETT_TIMES(eini_gett_times_pi, EINI_GETT_NONE, EINI_GETT_PI_)
-EINI_GETT_TIMES_COMPLEX(eini_gett_times_cd, double)
-EINI_GETT_TIMES_COMPLEX(eini_gett_times_cs, float)
-#if EINI_CPU_X86
-EINI_GETT_TIMES(eini_gett_times_zd, EINI_T512, EINI_ZD_)
-EINI_GETT_TIMES(eini_gett_times_zs, EINI_T512, EINI_ZS_)
-EINI_GETT_TIMES(eini_gett_times_yd, EINI_T256, EINI_YD_)
-EINI_GETT_TIMES(eini_gett_times_ys, EINI_T256, EINI_YS_)
-#elif EINI_CPU_NEON
-EINI_GETT_TIMES(eini_gett_times_nd, EINI_GETT_NONE, EINI_ND_)
-EINI_GETT_TIMES(eini_gett_times_ns, EINI_GETT_NONE, EINI_NS_)
-#endif
 
 // ---- the kernels of one problem
 typedef struct eini_gett_kit eini_gett_kit;
+typedef struct eini_gett_pack_arg eini_gett_pack_arg;
+typedef void (*eini_gett_pack_fn)(const eini_gett_pack_arg *a);
 
 // What remains to be done with a panel of so many rows, some of them more than were packed. 1: it
 // has values that only the exact tile takes.
@@ -5439,23 +4809,354 @@ struct eini_gett_kit {
   eini_gett_done_fn done;      // NULL: nothing
 };
 
+// ---- sets of vectors in plain C; booleans are bytes
+#define EINI_PD_TAG pd
+#define EINI_PD_AT
+#define EINI_PD_BYTES 8
+#define EINI_PD_T double
+#define EINI_PD_A double
+#define EINI_PD_V eini_4d
+#define EINI_PD_W 4
+#define EINI_PS_TAG ps
+#define EINI_PS_AT
+#define EINI_PS_BYTES 4
+#define EINI_PS_T float
+#define EINI_PS_A float
+#define EINI_PS_V eini_4s
+#define EINI_PS_W 4
+#define EINI_PL_TAG pl
+#define EINI_PL_AT
+#define EINI_PL_BYTES 8
+#define EINI_PL_T int64_t
+#define EINI_PL_A uint64_t
+#define EINI_PL_V eini_4l
+#define EINI_PL_W 4
+#define EINI_PI_TAG pi
+#define EINI_PI_AT
+#define EINI_PI_BYTES 4
+#define EINI_PI_T int32_t
+#define EINI_PI_A uint32_t
+#define EINI_PI_V eini_4i
+#define EINI_PI_W 4
+#define EINI_PB_TAG pb
+#define EINI_PB_AT
+#define EINI_PB_BYTES 1
+#define EINI_PB_T unsigned char
+#define EINI_PB_V eini_4b
+#define EINI_PB_W 4
+#define EINI_KERNELS EINI_KERNELS_FOUR
+#define EINI_VEC EINI_PD
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_PS
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_PL
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_PI
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_PB
+#include EINSUM_CPU_FILE
+#undef EINI_KERNELS
+
+// ---- tiles
+// What there is of a set: sums of products, of narrow types or of those with heads (rows that
+// panels begin with, of which sums are v + u); those with their folds; all pairs; the same with any
+// number of columns, and scaled.
+#define EINI_TILE_DOTS 1
+#define EINI_TILE_HEADS 2
+#define EINI_TILE_SUMS 3
+#define EINI_TILE_INTS 4
+#define EINI_TILE_FLOATS 5
+#define EINI_KERNELS EINI_KERNELS_TILE
+#if EINI_CPU_X86
+#define EINI_TILE_NV 3
+#define EINI_TILE_NU 4
+#define EINI_TILE_KIND EINI_TILE_FLOATS
+#define EINI_VEC EINI_YD
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_YS
+#include EINSUM_CPU_FILE
+#undef EINI_TILE_KIND
+#define EINI_TILE_KIND EINI_TILE_SUMS
+#define EINI_VEC EINI_YI
+#include EINSUM_CPU_FILE
+#undef EINI_TILE_NU
+#define EINI_TILE_NU 8
+#define EINI_VEC EINI_ZL
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_ZI
+#include EINSUM_CPU_FILE
+#undef EINI_TILE_KIND
+#define EINI_TILE_KIND EINI_TILE_FLOATS
+#define EINI_VEC EINI_ZD
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_ZS
+#include EINSUM_CPU_FILE
+#undef EINI_TILE_KIND
+#undef EINI_TILE_NU
+#undef EINI_TILE_NV
+#elif EINI_CPU_NEON
+#define EINI_TILE_NV 2
+#define EINI_TILE_NU 8
+#define EINI_TILE_KIND EINI_TILE_FLOATS
+#define EINI_VEC EINI_ND
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_NS
+#include EINSUM_CPU_FILE
+#undef EINI_TILE_KIND
+#define EINI_TILE_KIND EINI_TILE_SUMS
+#define EINI_VEC EINI_NI
+#include EINSUM_CPU_FILE
+#undef EINI_TILE_KIND
+#undef EINI_TILE_NU
+#undef EINI_TILE_NV
+#endif  // EINI_CPU_X86, EINI_CPU_NEON
+#define EINI_TILE_NV 1
+#define EINI_TILE_NU 4
+#define EINI_TILE_KIND EINI_TILE_FLOATS
+#define EINI_VEC EINI_PD
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_PS
+#include EINSUM_CPU_FILE
+#undef EINI_TILE_KIND
+#define EINI_TILE_KIND EINI_TILE_INTS
+#define EINI_VEC EINI_PL
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_PI
+#include EINSUM_CPU_FILE
+#undef EINI_TILE_KIND
+#define EINI_TILE_KIND EINI_TILE_SUMS
+#define EINI_VEC EINI_PB
+#include EINSUM_CPU_FILE
+#undef EINI_TILE_KIND
+#undef EINI_TILE_NU
+#undef EINI_TILE_NV
+#undef EINI_KERNELS
+
+// ================================================================================================
+// >>gett-pack  packing for section gett, and its kernels by type
+// A block of one side goes into panels [k][lane].
+// ================================================================================================
+
+// Positions of a box are numbered row-major and filled up to whole granules of G lanes with copies
+// of what comes before; operands are contiguous along the lanes, along k, across positions that
+// are some granules apart or an uneven step, or nowhere.
+enum { EINI_GETT_ROWS, EINI_GETT_ALONG, EINI_GETT_ACROSS, EINI_GETT_UNEVEN, EINI_GETT_NOWHERE };
+
+struct eini_gett_pack_arg {
+  int kind;
+  int64_t n, np, nk;           // positions, the same filled up, extent of k
+  int64_t lanes;               // of one panel
+  int64_t step, count;         // the contiguous index: its step in positions or k, its extent
+  const int64_t *row, *col;    // [np], [nk] offsets in the operand
+  const int64_t *place;        // [np / G] where a granule goes
+  const unsigned char *flat;   // [np / G] whether its lanes are contiguous
+  const void *src;
+  void *dst;
+};
+
+// Elements are moved whole, and those of c64 are aligned as their parts are.
+#if defined(__GNUC__) || defined(__clang__)
+typedef int64_t eini_gett_8 __attribute__((aligned(4), may_alias));
+typedef double eini_gett_8d __attribute__((aligned(4), may_alias));
+#else
+typedef int64_t eini_gett_8;
+#endif
+typedef struct eini_gett_16 { double re, im; } eini_gett_16;
+
+#define EINI_KERNELS EINI_KERNELS_PACK
+#define EINI_PACK_N 1
+#define EINI_PACK_AT
+#define EINI_PACK_ISA
+#define EINI_PACK_G 4
+#define EINI_PACK 1
+#define EINI_PACK_T unsigned char
+#include EINSUM_CPU_FILE
+#define EINI_PACK 4
+#define EINI_PACK_T int32_t
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_G
+#define EINI_PACK_G 2
+#define EINI_PACK 8
+#define EINI_PACK_T eini_gett_8
+#include EINSUM_CPU_FILE
+#define EINI_PACK 16
+#define EINI_PACK_T eini_gett_16
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_G
+#undef EINI_PACK_ISA
+#undef EINI_PACK_AT
+
+#if EINI_CPU_X86
+// Loads and stores of so many elements of 4 and of 8 bytes; TURN: rows, transposed.
+EINI_T512 EINI_INLINE __m512d eini_load_8z(const eini_gett_8d *s) { return _mm512_loadu_pd(s); }
+EINI_T512 EINI_INLINE __m256 eini_load_4z(const float *s) { return _mm256_loadu_ps(s); }
+EINI_T256 EINI_INLINE __m128 eini_load_4y(const float *s) { return _mm_loadu_ps(s); }
+EINI_T256 EINI_INLINE __m256d eini_load_8y(const eini_gett_8d *s) {
+  return _mm256_loadu_pd((const double *)(const void *)s);
+}
+EINI_T512 EINI_INLINE void eini_save_8z(eini_gett_8d *d, __m512d x) { _mm512_storeu_pd(d, x); }
+EINI_T512 EINI_INLINE void eini_save_4z(void *d, __m256 x) { _mm256_storeu_ps((float *)d, x); }
+EINI_T256 EINI_INLINE void eini_save_4y(void *d, __m128 x) { _mm_storeu_ps((float *)d, x); }
+EINI_T256 EINI_INLINE void eini_save_8y(eini_gett_8d *d, __m256d x) {
+  _mm256_storeu_pd((double *)(void *)d, x);
+}
+
+EINI_T512 EINI_INLINE void eini_turn_8z(__m512d a0, __m512d a1, __m512d a2, __m512d a3,
+                                        __m512d a4, __m512d a5, __m512d a6, __m512d a7,
+                                        eini_gett_8d *d, const int64_t *o) {
+  const __m512d b0 = _mm512_unpacklo_pd(a0, a1), b1 = _mm512_unpackhi_pd(a0, a1),
+                b2 = _mm512_unpacklo_pd(a2, a3), b3 = _mm512_unpackhi_pd(a2, a3),
+                b4 = _mm512_unpacklo_pd(a4, a5), b5 = _mm512_unpackhi_pd(a4, a5),
+                b6 = _mm512_unpacklo_pd(a6, a7), b7 = _mm512_unpackhi_pd(a6, a7);
+  // b: pairs of rows at columns 0 2 4 6 (even) and 1 3 5 7 (odd); then fours of rows, then all.
+  const __m512d c0 = _mm512_shuffle_f64x2(b0, b2, 0x88), c1 = _mm512_shuffle_f64x2(b1, b3, 0x88),
+                c2 = _mm512_shuffle_f64x2(b0, b2, 0xdd), c3 = _mm512_shuffle_f64x2(b1, b3, 0xdd),
+                c4 = _mm512_shuffle_f64x2(b4, b6, 0x88), c5 = _mm512_shuffle_f64x2(b5, b7, 0x88),
+                c6 = _mm512_shuffle_f64x2(b4, b6, 0xdd), c7 = _mm512_shuffle_f64x2(b5, b7, 0xdd);
+  _mm512_storeu_pd(d + o[0], _mm512_shuffle_f64x2(c0, c4, 0x88));
+  _mm512_storeu_pd(d + o[1], _mm512_shuffle_f64x2(c1, c5, 0x88));
+  _mm512_storeu_pd(d + o[2], _mm512_shuffle_f64x2(c2, c6, 0x88));
+  _mm512_storeu_pd(d + o[3], _mm512_shuffle_f64x2(c3, c7, 0x88));
+  _mm512_storeu_pd(d + o[4], _mm512_shuffle_f64x2(c0, c4, 0xdd));
+  _mm512_storeu_pd(d + o[5], _mm512_shuffle_f64x2(c1, c5, 0xdd));
+  _mm512_storeu_pd(d + o[6], _mm512_shuffle_f64x2(c2, c6, 0xdd));
+  _mm512_storeu_pd(d + o[7], _mm512_shuffle_f64x2(c3, c7, 0xdd));
+}
+
+EINI_T512 EINI_INLINE void eini_turn_4z(__m256 a0, __m256 a1, __m256 a2, __m256 a3, __m256 a4,
+                                        __m256 a5, __m256 a6, __m256 a7, void *to,
+                                        const int64_t *o) {
+  float *d = (float *)to;
+  const __m256 b0 = _mm256_unpacklo_ps(a0, a1), b1 = _mm256_unpackhi_ps(a0, a1),
+               b2 = _mm256_unpacklo_ps(a2, a3), b3 = _mm256_unpackhi_ps(a2, a3),
+               b4 = _mm256_unpacklo_ps(a4, a5), b5 = _mm256_unpackhi_ps(a4, a5),
+               b6 = _mm256_unpacklo_ps(a6, a7), b7 = _mm256_unpackhi_ps(a6, a7);
+  const __m256 c0 = _mm256_shuffle_ps(b0, b2, 0x44), c1 = _mm256_shuffle_ps(b0, b2, 0xee),
+               c2 = _mm256_shuffle_ps(b1, b3, 0x44), c3 = _mm256_shuffle_ps(b1, b3, 0xee),
+               c4 = _mm256_shuffle_ps(b4, b6, 0x44), c5 = _mm256_shuffle_ps(b4, b6, 0xee),
+               c6 = _mm256_shuffle_ps(b5, b7, 0x44), c7 = _mm256_shuffle_ps(b5, b7, 0xee);
+  _mm256_storeu_ps(d + o[0], _mm256_permute2f128_ps(c0, c4, 0x20));
+  _mm256_storeu_ps(d + o[1], _mm256_permute2f128_ps(c1, c5, 0x20));
+  _mm256_storeu_ps(d + o[2], _mm256_permute2f128_ps(c2, c6, 0x20));
+  _mm256_storeu_ps(d + o[3], _mm256_permute2f128_ps(c3, c7, 0x20));
+  _mm256_storeu_ps(d + o[4], _mm256_permute2f128_ps(c0, c4, 0x31));
+  _mm256_storeu_ps(d + o[5], _mm256_permute2f128_ps(c1, c5, 0x31));
+  _mm256_storeu_ps(d + o[6], _mm256_permute2f128_ps(c2, c6, 0x31));
+  _mm256_storeu_ps(d + o[7], _mm256_permute2f128_ps(c3, c7, 0x31));
+}
+
+EINI_T256 EINI_INLINE void eini_turn_8y(__m256d a0, __m256d a1, __m256d a2, __m256d a3,
+                                        eini_gett_8d *d, const int64_t *o) {
+  const __m256d b0 = _mm256_unpacklo_pd(a0, a1), b1 = _mm256_unpackhi_pd(a0, a1),
+                b2 = _mm256_unpacklo_pd(a2, a3), b3 = _mm256_unpackhi_pd(a2, a3);
+  eini_save_8y(d + o[0], _mm256_permute2f128_pd(b0, b2, 0x20));
+  eini_save_8y(d + o[1], _mm256_permute2f128_pd(b1, b3, 0x20));
+  eini_save_8y(d + o[2], _mm256_permute2f128_pd(b0, b2, 0x31));
+  eini_save_8y(d + o[3], _mm256_permute2f128_pd(b1, b3, 0x31));
+}
+
+EINI_T256 EINI_INLINE void eini_turn_4y(__m128 a0, __m128 a1, __m128 a2, __m128 a3, void *to,
+                                        const int64_t *o) {
+  float *d = (float *)to;
+  _MM_TRANSPOSE4_PS(a0, a1, a2, a3);
+  _mm_storeu_ps(d + o[0], a0);
+  _mm_storeu_ps(d + o[1], a1);
+  _mm_storeu_ps(d + o[2], a2);
+  _mm_storeu_ps(d + o[3], a3);
+}
+
+#define EINI_PACK_ISA z
+#define EINI_PACK_AT EINI_T512
+#define EINI_PACK_G 8
+#define EINI_PACK_WITH 8z
+#define EINI_PACK 8
+#define EINI_PACK_T eini_gett_8d
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_WITH
+#define EINI_PACK_WITH 4z
+#define EINI_PACK 4
+#define EINI_PACK_T float
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_WITH
+#undef EINI_PACK_ISA
+#undef EINI_PACK_AT
+#undef EINI_PACK_G
+#define EINI_PACK_ISA y
+#define EINI_PACK_AT EINI_T256
+#define EINI_PACK_G 4
+#define EINI_PACK_WITH 8y
+#define EINI_PACK 8
+#define EINI_PACK_T eini_gett_8d
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_WITH
+#define EINI_PACK_WITH 4y
+#define EINI_PACK 4
+#define EINI_PACK_T float
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_WITH
+#undef EINI_PACK_ISA
+#undef EINI_PACK_AT
+#undef EINI_PACK_G
+#elif EINI_CPU_NEON
+EINI_INLINE float64x2_t eini_load_8n(const eini_gett_8d *s) {
+  return vld1q_f64((const double *)(const void *)s);
+}
+EINI_INLINE float32x4_t eini_load_4n(const float *s) { return vld1q_f32(s); }
+EINI_INLINE void eini_save_8n(eini_gett_8d *d, float64x2_t x) {
+  vst1q_f64((double *)(void *)d, x);
+}
+EINI_INLINE void eini_save_4n(float *d, float32x4_t x) { vst1q_f32(d, x); }
+
+EINI_INLINE void eini_turn_8n(float64x2_t a, float64x2_t b, eini_gett_8d *d, const int64_t *o) {
+  eini_save_8n(d + o[0], vzip1q_f64(a, b));
+  eini_save_8n(d + o[1], vzip2q_f64(a, b));
+}
+
+EINI_INLINE void eini_turn_4n(float32x4_t a0, float32x4_t a1, float32x4_t a2, float32x4_t a3,
+                              float *d, const int64_t *o) {
+  const float32x4_t b0 = vzip1q_f32(a0, a2), b1 = vzip2q_f32(a0, a2),  // pairs of columns
+                    b2 = vzip1q_f32(a1, a3), b3 = vzip2q_f32(a1, a3);
+  vst1q_f32(d + o[0], vzip1q_f32(b0, b2));
+  vst1q_f32(d + o[1], vzip2q_f32(b0, b2));
+  vst1q_f32(d + o[2], vzip1q_f32(b1, b3));
+  vst1q_f32(d + o[3], vzip2q_f32(b1, b3));
+}
+
+#define EINI_PACK_ISA n
+#define EINI_PACK_AT EINI_UNUSED
+#define EINI_PACK_G 2
+#define EINI_PACK_WITH 8n
+#define EINI_PACK 8
+#define EINI_PACK_T eini_gett_8d
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_WITH
+#undef EINI_PACK_G
+#define EINI_PACK_G 4
+#define EINI_PACK_WITH 4n
+#define EINI_PACK 4
+#define EINI_PACK_T float
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_WITH
+#undef EINI_PACK_ISA
+#undef EINI_PACK_AT
+#undef EINI_PACK_G
+#endif  // EINI_CPU_X86, EINI_CPU_NEON
+#undef EINI_PACK_N
+#undef EINI_KERNELS
+
+#define EINI_KERNELS EINI_KERNELS_COMPLEX
+#define EINI_VEC EINI_PD
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_PS
+#include EINSUM_CPU_FILE
+#undef EINI_KERNELS
+
 // Rows of a panel of so many k that a tile multiplies.
 static int64_t eini_gett_rows(const eini_gett_kit *kit, int64_t nk) {
   return eini_up((nk + kit->group - 1) / kit->group, kit->round);
 }
 
-#define EINI_GETT_BY_PAIR(N)                                                    \
-  switch (pair) {                                                               \
-    case EIN_PAIR_SUM_MUL: k->tile = N##_sm, k->fold = N##_sum; break;          \
-    case EIN_PAIR_MIN_ADD: k->tile = N##_na, k->fold = N##_min; break;          \
-    case EIN_PAIR_MAX_ADD: k->tile = N##_xa, k->fold = N##_max; break;          \
-    case EIN_PAIR_SUM_SQDIFF: k->tile = N##_sq, k->fold = N##_sum; break;       \
-    case EIN_PAIR_SUM_ABSDIFF: k->tile = N##_sd, k->fold = N##_sum; break;      \
-    case EIN_PAIR_MAX_ABSDIFF: k->tile = N##_xd, k->fold = N##_max; break;      \
-    default: break;                                                             \
-  }
-
-// The tile of a real dtype, and its shape in reals.
+// The shape of a tile in reals.
 static void eini_gett_shape(eini_gett_kit *k, int w, int nv, int nu) {
   k->w = w, k->nv = nv, k->nu = nu;
 }
@@ -5467,114 +5168,70 @@ static int eini_gett_plain(const ein_contract *c, const eini_gett_kit *k) {
 
 static void eini_gett_kit_f64(int isa, ein_pair pair, eini_gett_kit *k) {
 #if EINI_CPU_X86
-  if (isa == EINI_ISA_AVX512) {
-    EINI_GETT_BY_PAIR(eini_gett_zd)
-    k->by = eini_gett_zd_by;
-    eini_gett_shape(k, 8, 3, 8);
-    return;
-  }
-  if (isa == EINI_ISA_AVX2) {
-    EINI_GETT_BY_PAIR(eini_gett_yd)
-    k->by = eini_gett_yd_by;
-    eini_gett_shape(k, 4, 3, 4);
-    return;
-  }
-#endif  // EINI_CPU_X86
-#if EINI_CPU_NEON
-  if (isa == EINI_ISA_NEON) {
-    EINI_GETT_BY_PAIR(eini_gett_nd)
-    k->by = eini_gett_nd_by;
-    eini_gett_shape(k, 2, 2, 8);
-    return;
-  }
-#endif
+  if (isa == EINI_ISA_AVX512) eini_gett_kit_zd(pair, k);
+  else if (isa == EINI_ISA_AVX2) eini_gett_kit_yd(pair, k);
+  else eini_gett_kit_pd(pair, k);
+#elif EINI_CPU_NEON
+  if (isa == EINI_ISA_NEON) eini_gett_kit_nd(pair, k);
+  else eini_gett_kit_pd(pair, k);
+#else  // EINI_CPU_X86, EINI_CPU_NEON
   (void)isa;
-  EINI_GETT_BY_PAIR(eini_gett_pd)
-  k->by = eini_gett_pd_by;
-  eini_gett_shape(k, 4, 1, 4);
+  eini_gett_kit_pd(pair, k);
+#endif
 }
 
 static void eini_gett_kit_f32(int isa, ein_pair pair, eini_gett_kit *k) {
 #if EINI_CPU_X86
-  if (isa == EINI_ISA_AVX512) {
-    EINI_GETT_BY_PAIR(eini_gett_zs)
-    k->by = eini_gett_zs_by;
-    eini_gett_shape(k, 16, 3, 8);
-    return;
-  }
-  if (isa == EINI_ISA_AVX2) {
-    EINI_GETT_BY_PAIR(eini_gett_ys)
-    k->by = eini_gett_ys_by;
-    eini_gett_shape(k, 8, 3, 4);
-    return;
-  }
-#endif  // EINI_CPU_X86
-#if EINI_CPU_NEON
-  if (isa == EINI_ISA_NEON) {
-    EINI_GETT_BY_PAIR(eini_gett_ns)
-    k->by = eini_gett_ns_by;
-    eini_gett_shape(k, 4, 2, 8);
-    return;
-  }
-#endif
+  if (isa == EINI_ISA_AVX512) eini_gett_kit_zs(pair, k);
+  else if (isa == EINI_ISA_AVX2) eini_gett_kit_ys(pair, k);
+  else eini_gett_kit_ps(pair, k);
+#elif EINI_CPU_NEON
+  if (isa == EINI_ISA_NEON) eini_gett_kit_ns(pair, k);
+  else eini_gett_kit_ps(pair, k);
+#else  // EINI_CPU_X86, EINI_CPU_NEON
   (void)isa;
-  EINI_GETT_BY_PAIR(eini_gett_ps)
-  k->by = eini_gett_ps_by;
-  eini_gett_shape(k, 4, 1, 4);
+  eini_gett_kit_ps(pair, k);
+#endif
 }
 
+// Of integers vectors have sums of products; the other pairs are plain C's.
 static void eini_gett_kit_int(int isa, int wide, ein_pair pair, eini_gett_kit *k) {
   k->size = wide ? 8 : 4;
+  if (wide) eini_gett_kit_pl(pair, k);
+  else eini_gett_kit_pi(pair, k);
+  if (pair != EIN_PAIR_SUM_MUL) return;
 #if EINI_CPU_X86
-  if (pair == EIN_PAIR_SUM_MUL && isa == EINI_ISA_AVX512) {
-    k->tile = wide ? eini_gett_zl : eini_gett_zi;
-    k->fold = wide ? eini_gett_zl_sum : eini_gett_zi_sum;
-    eini_gett_shape(k, wide ? 8 : 16, 3, 8);
-    return;
-  }
-  if (pair == EIN_PAIR_SUM_MUL && isa == EINI_ISA_AVX2 && !wide) {
-    k->tile = eini_gett_yi, k->fold = eini_gett_yi_sum;
-    eini_gett_shape(k, 8, 3, 4);
-    return;
-  }
+  if (isa == EINI_ISA_AVX512 && wide) eini_gett_kit_zl(pair, k);
+  else if (isa == EINI_ISA_AVX512) eini_gett_kit_zi(pair, k);
+  else if (isa == EINI_ISA_AVX2 && !wide) eini_gett_kit_yi(pair, k);
 #elif EINI_CPU_NEON
-  if (pair == EIN_PAIR_SUM_MUL && isa == EINI_ISA_NEON && !wide) {
-    k->tile = eini_gett_ni, k->fold = eini_gett_ni_sum;
-    eini_gett_shape(k, 4, 2, 8);
-    return;
-  }
+  if (isa == EINI_ISA_NEON && !wide) eini_gett_kit_ni(pair, k);
 #else  // EINI_CPU_X86, EINI_CPU_NEON
   (void)isa;
 #endif
-  if (wide) {
-    EINI_GETT_BY_PAIR(eini_gett_pl)
-  } else {
-    EINI_GETT_BY_PAIR(eini_gett_pi)
-  }
-  eini_gett_shape(k, 4, 1, 4);
 }
 
 // Packing functions and granules, once the shape of the tile is known.
 static void eini_gett_kit_pack(int isa, ein_dtype type, eini_gett_kit *k) {
-  k->pack_v = k->pack_u = k->size == 1   ? eini_gett_pack1
-                          : k->size == 4 ? eini_gett_pack4
-                          : k->size == 8 ? eini_gett_pack8
-                                         : eini_gett_pack16;
+  k->pack_v = k->pack_u = k->size == 1   ? eini_pack_1
+                          : k->size == 4 ? eini_pack_4
+                          : k->size == 8 ? eini_pack_8
+                                         : eini_pack_16;
   k->gv = k->gu = k->size < 8 ? 4 : 2;
   k->times = type == EIN_F64    ? eini_gett_times_pd
              : type == EIN_F32  ? eini_gett_times_ps
              : type == EIN_I64  ? eini_gett_times_pl
              : type == EIN_I32  ? eini_gett_times_pi
-             : type == EIN_C128 ? eini_gett_times_cd
-             : type == EIN_C64  ? eini_gett_times_cs
+             : type == EIN_C128 ? eini_gett_times_complex_pd
+             : type == EIN_C64  ? eini_gett_times_complex_ps
                                 : NULL;
 #if EINI_CPU_X86
   if (isa != EINI_ISA_AVX512 && isa != EINI_ISA_AVX2) return;
-  const eini_gett_pack_fn y = k->size == 4   ? eini_gett_pack_ys
-                              : k->size == 8 ? eini_gett_pack_yd
+  const eini_gett_pack_fn y = k->size == 4   ? eini_pack_4y
+                              : k->size == 8 ? eini_pack_8y
                                              : NULL;
-  const eini_gett_pack_fn z = k->size == 4   ? eini_gett_pack_zs
-                              : k->size == 8 ? eini_gett_pack_zd
+  const eini_gett_pack_fn z = k->size == 4   ? eini_pack_4z
+                              : k->size == 8 ? eini_pack_8z
                                              : NULL;
   if (isa == EINI_ISA_AVX512 && z != NULL && k->w % 8 == 0) k->pack_v = z, k->gv = 8;
   else if (y != NULL && k->w % 4 == 0) k->pack_v = y, k->gv = 4;
@@ -5584,8 +5241,8 @@ static void eini_gett_kit_pack(int isa, ein_dtype type, eini_gett_kit *k) {
   if (type == EIN_F32) k->times = isa == EINI_ISA_AVX512 ? eini_gett_times_zs : eini_gett_times_ys;
 #elif EINI_CPU_NEON
   if (isa != EINI_ISA_NEON) return;
-  if (k->size == 4) k->pack_v = k->pack_u = eini_gett_pack_ns;  // (granules are as in plain C)
-  if (k->size == 8) k->pack_v = k->pack_u = eini_gett_pack_nd;
+  if (k->size == 4) k->pack_v = k->pack_u = eini_pack_4n;  // (granules are as in plain C)
+  if (k->size == 8) k->pack_v = k->pack_u = eini_pack_8n;
   if (type == EIN_F64) k->times = eini_gett_times_nd;
   if (type == EIN_F32) k->times = eini_gett_times_ns;
 #else  // EINI_CPU_X86, EINI_CPU_NEON
@@ -5600,8 +5257,7 @@ static int eini_gett_pick(const eini_cpu *cpu, ein_dtype type, ein_pair pair, ei
   k->parts = type == EIN_C64 || type == EIN_C128 ? 2 : 1;
   if (k->parts == 2 && pair != EIN_PAIR_SUM_MUL) return 0;
   if (type == EIN_BOOL) {
-    if (pair == EIN_PAIR_ANY_AND) k->tile = eini_gett_pb_and, k->fold = eini_gett_pb_max;
-    eini_gett_shape(k, 4, 1, 4);
+    if (pair == EIN_PAIR_ANY_AND) eini_gett_kit_pb(EIN_PAIR_SUM_MUL, k);
     k->size = 1;
   } else if (type == EIN_F64 || type == EIN_C128) {
     eini_gett_kit_f64(cpu->isa, pair, k);
@@ -5619,7 +5275,6 @@ static int eini_gett_pick(const eini_cpu *cpu, ein_dtype type, ein_pair pair, ei
   eini_gett_kit_pack(cpu->isa, type, k);
   return 1;
 }
-#undef EINI_GETT_BY_PAIR
 
 // ================================================================================================
 // >>gett-narrow  f16, bf16 and short integers in section gett
@@ -5631,49 +5286,49 @@ static int eini_gett_pick(const eini_cpu *cpu, ein_dtype type, ein_pair pair, ei
 enum { EINI_GETT_WHOLE, EINI_GETT_BF16, EINI_GETT_I16, EINI_GETT_I8, EINI_GETT_AMX_BF16,
        EINI_GETT_AMX_I8, EINI_GETT_FORMS };
 
-#define EINI_GETT_ONE_H(s, c, n) eini_f16_load((s)[*(c)])
-#define EINI_GETT_ONE_B(s, c, n) eini_bf16_load((s)[*(c)])
-#define EINI_GETT_PLAIN_NARROW(NAME, T, LOAD)                                                    \
-  EINI_INLINE void NAME##_copy(T *d, const uint16_t *s) {                                        \
-    for (int i = 0; i < 4; i++) d[i] = LOAD(s[i]);                                               \
-  }                                                                                              \
-  EINI_INLINE void NAME##_swap(const uint16_t *s, const int64_t *r, T *d, const int64_t *o) {    \
-    for (int i = 0; i < 4; i++)                                                                  \
-      for (int j = 0; j < 4; j++) d[o[j] + i] = LOAD(s[r[i] + j]);                               \
-  }
-EINI_GETT_PLAIN_NARROW(eini_gett_h, float, eini_f16_load)
-EINI_GETT_PLAIN_NARROW(eini_gett_b, float, eini_bf16_load)
-#undef EINI_GETT_PLAIN_NARROW
-#define EINI_GETT_COPY_H(d, s, c) eini_gett_h_copy(d, s)
-#define EINI_GETT_COPY_B(d, s, c) eini_gett_b_copy(d, s)
-#define EINI_GETT_SWAP_H(s, r, c, d, o) eini_gett_h_swap(s, r, d, o)
-#define EINI_GETT_SWAP_B(s, r, c, d, o) eini_gett_b_swap(s, r, d, o)
-EINI_GETT_PACK(eini_gett_pack_h, EINI_GETT_NONE, uint16_t, float, 4, 1, EINI_GETT_ONE_H,
-               EINI_GETT_COPY_H, EINI_GETT_SWAP_H, EINI_GETT_SWAP_H)
-EINI_GETT_PACK(eini_gett_pack_b, EINI_GETT_NONE, uint16_t, float, 4, 1, EINI_GETT_ONE_B,
-               EINI_GETT_COPY_B, EINI_GETT_SWAP_B, EINI_GETT_SWAP_B)
+#define EINI_KERNELS EINI_KERNELS_PACK
+#define EINI_PACK_N 1
+#define EINI_PACK_ISA
+#define EINI_PACK_AT
+#define EINI_PACK_G 4
+#define EINI_PACK f16
+#define EINI_PACK_S uint16_t
+#define EINI_PACK_T float
+#include EINSUM_CPU_FILE
+#define EINI_PACK bf16
+#define EINI_PACK_S uint16_t
+#define EINI_PACK_T float
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_G
+#undef EINI_PACK_AT
+#undef EINI_PACK_ISA
 
 #if EINI_CPU_X86
-// n values at s + c[i] to one of four bytes, the first in the low bits.
-#define EINI_GETT_GROUP(NAME, S, N, BITS, VALUE)                                                 \
-  EINI_INLINE int32_t NAME(const S *s, const int64_t *c, int64_t n) {                            \
-    uint32_t r = 0;                                                                              \
-    for (int i = 0; i < N; i++) {                                                                \
-      const S x = i < n ? s[c[i]] : (S)0;                                                        \
-      r |= (uint32_t)(VALUE) << i * BITS;                                                        \
-    }                                                                                            \
-    return (int32_t)r;                                                                           \
-  }
-EINI_GETT_GROUP(eini_gett_one_w, uint16_t, 2, 16, x)
-EINI_GETT_GROUP(eini_gett_one_s, int8_t, 2, 16, (uint16_t)(int16_t)x)
-EINI_GETT_GROUP(eini_gett_one_u, uint8_t, 2, 16, x)
-EINI_GETT_GROUP(eini_gett_one_q, uint8_t, 4, 8, x)
-EINI_GETT_GROUP(eini_gett_one_f, uint8_t, 4, 8, x ^ 0x80)
-#undef EINI_GETT_GROUP
+// n values at s + c[i] to one of four bytes, the first in the low bits: w two of 16 bits, s of i8
+// and u of u8 as two of 16 bits, q four of 8 bits, f the same less 128.
+EINI_INLINE int32_t eini_two(int low, int high) {
+  return (int32_t)((uint32_t)(uint16_t)low | (uint32_t)high << 16);
+}
+EINI_INLINE int32_t eini_one_w(const uint16_t *s, const int64_t *c, int64_t n) {
+  return eini_two(s[c[0]], n > 1 ? s[c[1]] : 0);
+}
+EINI_INLINE int32_t eini_one_s(const int8_t *s, const int64_t *c, int64_t n) {
+  return eini_two(s[c[0]], n > 1 ? s[c[1]] : 0);
+}
+EINI_INLINE int32_t eini_one_u(const uint8_t *s, const int64_t *c, int64_t n) {
+  return eini_two(s[c[0]], n > 1 ? s[c[1]] : 0);
+}
+EINI_INLINE int32_t eini_one_q(const uint8_t *s, const int64_t *c, int64_t n) {
+  uint32_t r = 0;
+  for (int i = 0; i < 4; i++) r |= (uint32_t)(i < n ? s[c[i]] : 0) << 8 * i;
+  return (int32_t)r;
+}
+EINI_INLINE int32_t eini_one_f(const uint8_t *s, const int64_t *c, int64_t n) {
+  return (int32_t)((uint32_t)eini_one_q(s, c, n) ^ 0x80808080u);
+}
 
-// Vectors of eight (Z) or four (Y) such: H of f16 and B of bf16 to f32, W two of 16 bits, S of i8
-// and U of u8 as two of 16 bits, Q four of 8 bits, F the same less 128. .._RUN: values that follow
-// each other along k lie so.
+// Vectors of eight (z) or four (y) such, and of f16 and bf16 as f32. run: values that follow each
+// other along k lie so.
 #define EINI_READ16(s) _mm_loadu_si128((const __m128i *)(const void *)(s))
 #define EINI_READ32(s) _mm256_loadu_si256((const __m256i *)(const void *)(s))
 #define EINI_READ8(s) _mm_loadl_epi64((const __m128i *)(const void *)(s))
@@ -5682,170 +5337,259 @@ EINI_T256 EINI_INLINE __m128i eini_read4(const void *s) {
   memcpy(&x, s, 4);
   return _mm_cvtsi32_si128(x);
 }
-#define EINI_GETT_ZF(x) _mm256_castsi256_ps(x)
-#define EINI_GETT_YF(x) _mm_castsi128_ps(x)
-#define EINI_GETT_H_Z(s, c) _mm256_cvtph_ps(EINI_READ16(s))
-#define EINI_GETT_B_Z(s, c) \
-  EINI_GETT_ZF(_mm256_slli_epi32(_mm256_cvtepu16_epi32(EINI_READ16(s)), 16))
-#define EINI_GETT_H_Y(s, c) _mm_cvtph_ps(EINI_READ8(s))
-#define EINI_GETT_B_Y(s, c) \
-  EINI_GETT_YF(_mm_slli_epi32(_mm_cvtepu16_epi32(EINI_READ8(s)), 16))
-EINI_T512 EINI_INLINE __m256 eini_gett_zip_z(__m128i a, __m128i b) {
-  return EINI_GETT_ZF(_mm256_inserti128_si256(
+EINI_T512 EINI_INLINE __m256 eini_load_f16z(const uint16_t *s) {
+  return _mm256_cvtph_ps(EINI_READ16(s));
+}
+EINI_T512 EINI_INLINE __m256 eini_load_bf16z(const uint16_t *s) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(EINI_READ16(s)), 16));
+}
+EINI_T256 EINI_INLINE __m128 eini_load_f16y(const uint16_t *s) {
+  return _mm_cvtph_ps(EINI_READ8(s));
+}
+EINI_T256 EINI_INLINE __m128 eini_load_bf16y(const uint16_t *s) {
+  return _mm_castsi128_ps(_mm_slli_epi32(_mm_cvtepu16_epi32(EINI_READ8(s)), 16));
+}
+
+EINI_T512 EINI_INLINE __m256 eini_zip_z(__m128i a, __m128i b) {
+  return _mm256_castsi256_ps(_mm256_inserti128_si256(
       _mm256_castsi128_si256(_mm_unpacklo_epi16(a, b)), _mm_unpackhi_epi16(a, b), 1));
 }
-EINI_T512 EINI_INLINE __m256 eini_gett_fours(const uint8_t *s, const int64_t *c, int flip) {
+EINI_T512 EINI_INLINE __m256 eini_load_wz(const uint16_t *s, const int64_t *c) {
+  return eini_zip_z(EINI_READ16(s + c[0]), EINI_READ16(s + c[1]));
+}
+EINI_T512 EINI_INLINE __m256 eini_load_sz(const int8_t *s, const int64_t *c) {
+  return eini_zip_z(_mm_cvtepi8_epi16(EINI_READ8(s + c[0])),
+                    _mm_cvtepi8_epi16(EINI_READ8(s + c[1])));
+}
+EINI_T512 EINI_INLINE __m256 eini_load_uz(const uint8_t *s, const int64_t *c) {
+  return eini_zip_z(_mm_cvtepu8_epi16(EINI_READ8(s + c[0])),
+                    _mm_cvtepu8_epi16(EINI_READ8(s + c[1])));
+}
+EINI_T512 EINI_INLINE __m256 eini_fours(const uint8_t *s, const int64_t *c, int flip) {
   const __m128i a = _mm_unpacklo_epi8(EINI_READ8(s + c[0]), EINI_READ8(s + c[1]));
   const __m128i b = _mm_unpacklo_epi8(EINI_READ8(s + c[2]), EINI_READ8(s + c[3]));
   const __m128i f = _mm_set1_epi8((char)flip);
-  return eini_gett_zip_z(_mm_xor_si128(a, f), _mm_xor_si128(b, f));
+  return eini_zip_z(_mm_xor_si128(a, f), _mm_xor_si128(b, f));
 }
-#define EINI_GETT_W_Z(s, c) eini_gett_zip_z(EINI_READ16(s + (c)[0]), EINI_READ16(s + (c)[1]))
-#define EINI_GETT_S_Z(s, c)                                                                      \
-  eini_gett_zip_z(_mm_cvtepi8_epi16(EINI_READ8(s + (c)[0])),                                    \
-                  _mm_cvtepi8_epi16(EINI_READ8(s + (c)[1])))
-#define EINI_GETT_U_Z(s, c)                                                                      \
-  eini_gett_zip_z(_mm_cvtepu8_epi16(EINI_READ8(s + (c)[0])),                                    \
-                  _mm_cvtepu8_epi16(EINI_READ8(s + (c)[1])))
-#define EINI_GETT_Q_Z(s, c) eini_gett_fours(s, c, 0)
-#define EINI_GETT_F_Z(s, c) eini_gett_fours(s, c, -128)
-#define EINI_GETT_W_Y(s, c) \
-  EINI_GETT_YF(_mm_unpacklo_epi16(EINI_READ8(s + (c)[0]), EINI_READ8(s + (c)[1])))
-#define EINI_GETT_S_Y(s, c)                                                                      \
-  EINI_GETT_YF(_mm_unpacklo_epi16(_mm_cvtepi8_epi16(eini_read4(s + (c)[0])),                    \
-                                  _mm_cvtepi8_epi16(eini_read4(s + (c)[1]))))
-#define EINI_GETT_U_Y(s, c)                                                                      \
-  EINI_GETT_YF(_mm_unpacklo_epi16(_mm_cvtepu8_epi16(eini_read4(s + (c)[0])),                    \
-                                  _mm_cvtepu8_epi16(eini_read4(s + (c)[1]))))
-#define EINI_GETT_W_Z_RUN(s, c) EINI_GETT_ZF(EINI_READ32(s))
-#define EINI_GETT_S_Z_RUN(s, c) EINI_GETT_ZF(_mm256_cvtepi8_epi16(EINI_READ16(s)))
-#define EINI_GETT_U_Z_RUN(s, c) EINI_GETT_ZF(_mm256_cvtepu8_epi16(EINI_READ16(s)))
-#define EINI_GETT_Q_Z_RUN(s, c) EINI_GETT_ZF(EINI_READ32(s))
-#define EINI_GETT_F_Z_RUN(s, c) \
-  EINI_GETT_ZF(_mm256_xor_si256(EINI_READ32(s), _mm256_set1_epi8((char)-128)))
-#define EINI_GETT_W_Y_RUN(s, c) EINI_GETT_YF(EINI_READ16(s))
-#define EINI_GETT_S_Y_RUN(s, c) EINI_GETT_YF(_mm_cvtepi8_epi16(EINI_READ8(s)))
-#define EINI_GETT_U_Y_RUN(s, c) EINI_GETT_YF(_mm_cvtepu8_epi16(EINI_READ8(s)))
+EINI_T512 EINI_INLINE __m256 eini_load_qz(const uint8_t *s, const int64_t *c) {
+  return eini_fours(s, c, 0);
+}
+EINI_T512 EINI_INLINE __m256 eini_load_fz(const uint8_t *s, const int64_t *c) {
+  return eini_fours(s, c, -128);
+}
+EINI_T256 EINI_INLINE __m128 eini_load_wy(const uint16_t *s, const int64_t *c) {
+  return _mm_castsi128_ps(_mm_unpacklo_epi16(EINI_READ8(s + c[0]), EINI_READ8(s + c[1])));
+}
+EINI_T256 EINI_INLINE __m128 eini_load_sy(const int8_t *s, const int64_t *c) {
+  return _mm_castsi128_ps(_mm_unpacklo_epi16(_mm_cvtepi8_epi16(eini_read4(s + c[0])),
+                                             _mm_cvtepi8_epi16(eini_read4(s + c[1]))));
+}
+EINI_T256 EINI_INLINE __m128 eini_load_uy(const uint8_t *s, const int64_t *c) {
+  return _mm_castsi128_ps(_mm_unpacklo_epi16(_mm_cvtepu8_epi16(eini_read4(s + c[0])),
+                                             _mm_cvtepu8_epi16(eini_read4(s + c[1]))));
+}
 
-#define EINI_GETT_NARROW_Z(NAME, S, T, N, ONE, L, RUN)                                           \
-  EINI_GETT_SWAP8(NAME##_swap, S, T, L)                                                          \
-  EINI_GETT_SWAP8(NAME##_turn, S, T, RUN)                                                        \
-  EINI_T512 EINI_INLINE void NAME##_copy(T *d, const S *s, const int64_t *c) {                   \
-    (void)c;                                                                                     \
-    _mm256_storeu_ps((float *)(void *)d, L(s, c));                                               \
-  }                                                                                              \
-  EINI_GETT_PACK(NAME, EINI_T512, S, T, 8, N, ONE, NAME##_copy, NAME##_swap, NAME##_turn)
-#define EINI_GETT_NARROW_Y(NAME, S, T, N, ONE, L, RUN)                                           \
-  EINI_GETT_SWAP4(NAME##_swap, S, T, L)                                                          \
-  EINI_GETT_SWAP4(NAME##_turn, S, T, RUN)                                                        \
-  EINI_T256 EINI_INLINE void NAME##_copy(T *d, const S *s, const int64_t *c) {                   \
-    (void)c;                                                                                     \
-    _mm_storeu_ps((float *)(void *)d, L(s, c));                                                  \
-  }                                                                                              \
-  EINI_GETT_PACK(NAME, EINI_T256, S, T, 4, N, ONE, NAME##_copy, NAME##_swap, NAME##_turn)
-EINI_GETT_NARROW_Z(eini_gett_pack_hz, uint16_t, float, 1, EINI_GETT_ONE_H, EINI_GETT_H_Z,
-                   EINI_GETT_H_Z)
-EINI_GETT_NARROW_Z(eini_gett_pack_bz, uint16_t, float, 1, EINI_GETT_ONE_B, EINI_GETT_B_Z,
-                   EINI_GETT_B_Z)
-EINI_GETT_NARROW_Z(eini_gett_pack_wz, uint16_t, int32_t, 2, eini_gett_one_w, EINI_GETT_W_Z,
-                   EINI_GETT_W_Z_RUN)
-EINI_GETT_NARROW_Z(eini_gett_pack_sz, int8_t, int32_t, 2, eini_gett_one_s, EINI_GETT_S_Z,
-                   EINI_GETT_S_Z_RUN)
-EINI_GETT_NARROW_Z(eini_gett_pack_uz, uint8_t, int32_t, 2, eini_gett_one_u, EINI_GETT_U_Z,
-                   EINI_GETT_U_Z_RUN)
-EINI_GETT_NARROW_Z(eini_gett_pack_qz, uint8_t, int32_t, 4, eini_gett_one_q, EINI_GETT_Q_Z,
-                   EINI_GETT_Q_Z_RUN)
-EINI_GETT_NARROW_Z(eini_gett_pack_fz, uint8_t, int32_t, 4, eini_gett_one_f, EINI_GETT_F_Z,
-                   EINI_GETT_F_Z_RUN)
-EINI_GETT_NARROW_Y(eini_gett_pack_hy, uint16_t, float, 1, EINI_GETT_ONE_H, EINI_GETT_H_Y,
-                   EINI_GETT_H_Y)
-EINI_GETT_NARROW_Y(eini_gett_pack_by, uint16_t, float, 1, EINI_GETT_ONE_B, EINI_GETT_B_Y,
-                   EINI_GETT_B_Y)
-EINI_GETT_NARROW_Y(eini_gett_pack_wy, uint16_t, int32_t, 2, eini_gett_one_w, EINI_GETT_W_Y,
-                   EINI_GETT_W_Y_RUN)
-EINI_GETT_NARROW_Y(eini_gett_pack_sy, int8_t, int32_t, 2, eini_gett_one_s, EINI_GETT_S_Y,
-                   EINI_GETT_S_Y_RUN)
-EINI_GETT_NARROW_Y(eini_gett_pack_uy, uint8_t, int32_t, 2, eini_gett_one_u, EINI_GETT_U_Y,
-                   EINI_GETT_U_Y_RUN)
-#undef EINI_GETT_NARROW_Z
-#undef EINI_GETT_NARROW_Y
+EINI_T512 EINI_INLINE __m256 eini_run_wz(const void *s) {
+  return _mm256_castsi256_ps(EINI_READ32(s));
+}
+EINI_T512 EINI_INLINE __m256 eini_run_sz(const int8_t *s) {
+  return _mm256_castsi256_ps(_mm256_cvtepi8_epi16(EINI_READ16(s)));
+}
+EINI_T512 EINI_INLINE __m256 eini_run_uz(const uint8_t *s) {
+  return _mm256_castsi256_ps(_mm256_cvtepu8_epi16(EINI_READ16(s)));
+}
+EINI_T512 EINI_INLINE __m256 eini_run_qz(const uint8_t *s) { return eini_run_wz(s); }
+EINI_T512 EINI_INLINE __m256 eini_run_fz(const uint8_t *s) {
+  return _mm256_castsi256_ps(_mm256_xor_si256(EINI_READ32(s), _mm256_set1_epi8((char)-128)));
+}
+EINI_T256 EINI_INLINE __m128 eini_run_wy(const uint16_t *s) {
+  return _mm_castsi128_ps(EINI_READ16(s));
+}
+EINI_T256 EINI_INLINE __m128 eini_run_sy(const int8_t *s) {
+  return _mm_castsi128_ps(_mm_cvtepi8_epi16(EINI_READ8(s)));
+}
+EINI_T256 EINI_INLINE __m128 eini_run_uy(const uint8_t *s) {
+  return _mm_castsi128_ps(_mm_cvtepu8_epi16(EINI_READ8(s)));
+}
+
+#define EINI_PACK_ISA z
+#define EINI_PACK_AT EINI_T512
+#define EINI_PACK_WITH 4z
+#define EINI_PACK_G 8
+#define EINI_PACK f16
+#define EINI_PACK_S uint16_t
+#define EINI_PACK_T float
+#include EINSUM_CPU_FILE
+#define EINI_PACK bf16
+#define EINI_PACK_S uint16_t
+#define EINI_PACK_T float
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_N
+#define EINI_PACK_N 4
+#define EINI_PACK q
+#define EINI_PACK_S uint8_t
+#define EINI_PACK_T int32_t
+#include EINSUM_CPU_FILE
+#define EINI_PACK f
+#define EINI_PACK_S uint8_t
+#define EINI_PACK_T int32_t
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_N
+#define EINI_PACK_N 2
+#define EINI_PACK w
+#define EINI_PACK_S uint16_t
+#define EINI_PACK_T int32_t
+#include EINSUM_CPU_FILE
+#define EINI_PACK s
+#define EINI_PACK_S int8_t
+#define EINI_PACK_T int32_t
+#include EINSUM_CPU_FILE
+#define EINI_PACK u
+#define EINI_PACK_S uint8_t
+#define EINI_PACK_T int32_t
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_ISA
+#undef EINI_PACK_AT
+#undef EINI_PACK_WITH
+#undef EINI_PACK_G
+#define EINI_PACK_ISA y
+#define EINI_PACK_AT EINI_T256
+#define EINI_PACK_WITH 4y
+#define EINI_PACK_G 4
+#define EINI_PACK w
+#define EINI_PACK_S uint16_t
+#define EINI_PACK_T int32_t
+#include EINSUM_CPU_FILE
+#define EINI_PACK s
+#define EINI_PACK_S int8_t
+#define EINI_PACK_T int32_t
+#include EINSUM_CPU_FILE
+#define EINI_PACK u
+#define EINI_PACK_S uint8_t
+#define EINI_PACK_T int32_t
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_N
+#define EINI_PACK_N 1
+#define EINI_PACK f16
+#define EINI_PACK_S uint16_t
+#define EINI_PACK_T float
+#include EINSUM_CPU_FILE
+#define EINI_PACK bf16
+#define EINI_PACK_S uint16_t
+#define EINI_PACK_T float
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_ISA
+#undef EINI_PACK_AT
+#undef EINI_PACK_WITH
+#undef EINI_PACK_G
 #endif  // EINI_CPU_X86
-#undef EINI_GETT_PACK
-#undef EINI_GETT_SWAP8
-#undef EINI_GETT_SWAP4
+#undef EINI_PACK_N
+#undef EINI_KERNELS
 
 // ---- dot products in lanes
 #if EINI_CPU_X86
-#define EINI_GETT_WY_T int32_t
-#define EINI_GETT_WY_V __m256i
-#define EINI_GETT_WY_W 8
-#define EINI_GETT_WY_LOAD(p) EINI_YI_LOAD(p)
-#define EINI_GETT_WY_STORE(p, x) EINI_YI_STORE(p, x)
-#define EINI_GETT_WY_STREAM(p, x, m) EINI_YI_STREAM(p, x, m)
-#define EINI_GETT_WY_SET(x) _mm256_set1_epi32(x)
-#define EINI_GETT_WY_ADD(a, b) _mm256_add_epi32(a, b)
-#define EINI_GETT_WY_FMA(a, b, c) _mm256_add_epi32(c, _mm256_madd_epi16(a, b))
-EINI_GETT_TILES(eini_gett_wy, EINI_T256, EINI_GETT_WY_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
-                EINI_GETT_FEW_3X4)
+#define EINI_WY_TAG wy
+#define EINI_WY_AT EINI_T256
+#define EINI_WY_BYTES 4
+#define EINI_WY_T int32_t
+#define EINI_WY_V __m256i
+#define EINI_WY_W 8
+#define EINI_WY_LOAD(p) EINI_YI_LOAD(p)
+#define EINI_WY_STORE(p, x) EINI_YI_STORE(p, x)
+#define EINI_WY_STREAM(p, x, m) EINI_YI_STREAM(p, x, m)
+#define EINI_WY_SET(x) _mm256_set1_epi32(x)
+#define EINI_WY_ADD(a, b) _mm256_add_epi32(a, b)
+#define EINI_WY_FMA(a, b, c) _mm256_add_epi32(c, _mm256_madd_epi16(a, b))
+
+#define EINI_KERNELS EINI_KERNELS_TILE
+#define EINI_TILE_NV 3
+#define EINI_TILE_NU 4
+#define EINI_TILE_KIND EINI_TILE_DOTS
+#define EINI_VEC EINI_WY
+#include EINSUM_CPU_FILE
+#undef EINI_TILE_KIND
+#undef EINI_TILE_NU
 #endif  // EINI_CPU_X86
 
 #if EINI_CPU_DOTS
-#define EINI_GETT_BZ_T float
-#define EINI_GETT_BZ_V __m512
-#define EINI_GETT_BZ_W 16
-#define EINI_GETT_BZ_LOAD EINI_ZS_LOAD
-#define EINI_GETT_BZ_STORE EINI_ZS_STORE
-#define EINI_GETT_BZ_STREAM EINI_ZS_STREAM
-#define EINI_GETT_BZ_SET EINI_ZS_SET
-#define EINI_GETT_BZ_ADD EINI_ZS_ADD
-#define EINI_GETT_BZ_FMA(a, b, c) _mm512_dpbf16_ps(c, (__m512bh)(a), (__m512bh)(b))
-EINI_GETT_TILES(eini_gett_bz, EINI_TDOT, EINI_GETT_BZ_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
-                EINI_GETT_FEW_3X8)
+#define EINI_BZ_TAG bz
+#define EINI_BZ_AT EINI_TDOT
+#define EINI_BZ_BYTES 4
+#define EINI_BZ_T float
+#define EINI_BZ_V __m512
+#define EINI_BZ_W 16
+#define EINI_BZ_LOAD EINI_ZS_LOAD
+#define EINI_BZ_STORE EINI_ZS_STORE
+#define EINI_BZ_STREAM EINI_ZS_STREAM
+#define EINI_BZ_SET EINI_ZS_SET
+#define EINI_BZ_ADD EINI_ZS_ADD
+#define EINI_BZ_FMA(a, b, c) _mm512_dpbf16_ps(c, (__m512bh)(a), (__m512bh)(b))
 
 // The same with products and sums of f32, for subnormal values: the instruction takes them for 0.
-#define EINI_GETT_EZ_T float
-#define EINI_GETT_EZ_V __m512
-#define EINI_GETT_EZ_W 16
-#define EINI_GETT_EZ_LOAD EINI_ZS_LOAD
-#define EINI_GETT_EZ_STORE EINI_ZS_STORE
-#define EINI_GETT_EZ_STREAM EINI_ZS_STREAM
-#define EINI_GETT_EZ_SET EINI_ZS_SET
-#define EINI_GETT_EZ_ADD EINI_ZS_ADD
-#define EINI_GETT_EZ_LOW(x) _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(x), 16))
-#define EINI_GETT_EZ_HIGH(x) \
+#define EINI_EZ_TAG ez
+#define EINI_EZ_AT EINI_T512
+#define EINI_EZ_BYTES 4
+#define EINI_EZ_T float
+#define EINI_EZ_V __m512
+#define EINI_EZ_W 16
+#define EINI_EZ_LOAD EINI_ZS_LOAD
+#define EINI_EZ_STORE EINI_ZS_STORE
+#define EINI_EZ_STREAM EINI_ZS_STREAM
+#define EINI_EZ_SET EINI_ZS_SET
+#define EINI_EZ_ADD EINI_ZS_ADD
+#define EINI_EZ_BOTTOM(x) _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(x), 16))
+#define EINI_EZ_UPPER(x) \
   _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(-65536)))
-#define EINI_GETT_EZ_FMA(a, b, c)                               \
-  _mm512_fmadd_ps(EINI_GETT_EZ_LOW(a), EINI_GETT_EZ_LOW(b),     \
-                  _mm512_fmadd_ps(EINI_GETT_EZ_HIGH(a), EINI_GETT_EZ_HIGH(b), c))
-EINI_GETT_TILES(eini_gett_ez, EINI_T512, EINI_GETT_EZ_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
-                EINI_GETT_FEW_3X8)
+#define EINI_EZ_FMA(a, b, c)                               \
+  _mm512_fmadd_ps(EINI_EZ_BOTTOM(a), EINI_EZ_BOTTOM(b),     \
+                  _mm512_fmadd_ps(EINI_EZ_UPPER(a), EINI_EZ_UPPER(b), c))
 
-#define EINI_GETT_WZ_T int32_t
-#define EINI_GETT_WZ_V __m512i
-#define EINI_GETT_WZ_W 16
-#define EINI_GETT_WZ_LOAD EINI_ZI_LOAD
-#define EINI_GETT_WZ_STORE EINI_ZI_STORE
-#define EINI_GETT_WZ_STREAM EINI_ZI_STREAM
-#define EINI_GETT_WZ_SET EINI_ZI_SET
-#define EINI_GETT_WZ_ADD EINI_ZI_ADD
-#define EINI_GETT_WZ_FMA(a, b, c) _mm512_dpwssd_epi32(c, a, b)
-EINI_GETT_TILES(eini_gett_wz, EINI_TDOT, EINI_GETT_WZ_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
-                EINI_GETT_FEW_3X8)
+#define EINI_WZ_TAG wz
+#define EINI_WZ_AT EINI_TDOT
+#define EINI_WZ_BYTES 4
+#define EINI_WZ_T int32_t
+#define EINI_WZ_V __m512i
+#define EINI_WZ_W 16
+#define EINI_WZ_LOAD EINI_ZI_LOAD
+#define EINI_WZ_STORE EINI_ZI_STORE
+#define EINI_WZ_STREAM EINI_ZI_STREAM
+#define EINI_WZ_SET EINI_ZI_SET
+#define EINI_WZ_ADD EINI_ZI_ADD
+#define EINI_WZ_FMA(a, b, c) _mm512_dpwssd_epi32(c, a, b)
 
 // U is unsigned, V signed.
-#define EINI_GETT_QZ_T int32_t
-#define EINI_GETT_QZ_V __m512i
-#define EINI_GETT_QZ_W 16
-#define EINI_GETT_QZ_LOAD EINI_ZI_LOAD
-#define EINI_GETT_QZ_STORE EINI_ZI_STORE
-#define EINI_GETT_QZ_STREAM EINI_ZI_STREAM
-#define EINI_GETT_QZ_SET EINI_ZI_SET
-#define EINI_GETT_QZ_ADD EINI_ZI_ADD
-#define EINI_GETT_QZ_FMA(a, b, c) _mm512_dpbusd_epi32(c, b, a)
-EINI_GETT_HEADED(eini_gett_qz, EINI_TDOT, EINI_GETT_QZ_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
-                 EINI_GETT_FEW_3X8, 1)
-#undef EINI_GETT_HEADED
+#define EINI_QZ_TAG qz
+#define EINI_QZ_AT EINI_TDOT
+#define EINI_QZ_BYTES 4
+#define EINI_QZ_T int32_t
+#define EINI_QZ_V __m512i
+#define EINI_QZ_W 16
+#define EINI_QZ_LOAD EINI_ZI_LOAD
+#define EINI_QZ_STORE EINI_ZI_STORE
+#define EINI_QZ_STREAM EINI_ZI_STREAM
+#define EINI_QZ_SET EINI_ZI_SET
+#define EINI_QZ_ADD EINI_ZI_ADD
+#define EINI_QZ_FMA(a, b, c) _mm512_dpbusd_epi32(c, b, a)
 
+#define EINI_TILE_NU 8
+#define EINI_TILE_KIND EINI_TILE_DOTS
+#define EINI_VEC EINI_BZ
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_EZ
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_WZ
+#include EINSUM_CPU_FILE
+#undef EINI_TILE_KIND
+#define EINI_TILE_KIND EINI_TILE_HEADS
+#define EINI_VEC EINI_QZ
+#include EINSUM_CPU_FILE
+#undef EINI_TILE_KIND
+#undef EINI_TILE_NU
+#endif  // EINI_CPU_DOTS
+#undef EINI_TILE_NV
+#undef EINI_KERNELS
+
+#if EINI_CPU_DOTS
 // Whether a panel has subnormal values.
 EINI_T512 static int eini_gett_done_bf16(const eini_gett_kit *kit, int is_u, int64_t lanes,
                                          int64_t rows, void *panel) {
@@ -5892,63 +5636,30 @@ EINI_TDOT static int eini_gett_done_i8(const eini_gett_kit *kit, int is_u, int64
 // 32 columns of U by 32 lanes of V, of panels of section gett-narrow: 16 rows a step.
 // ================================================================================================
 
-// The same walk with the instructions and, where there are none, in plain C. Registers 0 to 3 hold
-// sums: U's halves by V's; 4 and 5 U, 6 and 7 V. U's panel has each 16 rows of 16 lanes turned.
 #if EINI_CPU_DOTS
 
 typedef struct eini_gett_regs { unsigned char t[8][16][64]; } eini_gett_regs;
 
-// Vectors of a row may overlap: what they add to is taken before any of them is stored.
-#define EINI_GETT_AMX_LEAVE(NAME, X)                                                             \
-  EINI_T512 static void NAME(const eini_gett_tile_arg *a, const X##T *sums) {                    \
-    for (int j = 0; j < a->nu; j++, sums += 32) {                                                \
-      X##T *d = (X##T *)a->dst + a->uoff[j];                                                     \
-      X##V x[2] = {X##LOAD(sums), X##LOAD(sums + 16)};                                           \
-      for (int i = 0; i < a->nv && a->how == EINI_GETT_ADD; i++)                                 \
-        x[i] = X##ADD(X##LOAD(d + a->voff[i]), x[i]);                                            \
-      for (int i = 0; i < a->nv; i++)                                                            \
-        if (a->how == EINI_GETT_STREAM) X##STREAM(d + a->voff[i], x[i], a->lanes[i]);            \
-        else X##STORE(d + a->voff[i], x[i]);                                                     \
-    }                                                                                            \
-  }
-EINI_GETT_AMX_LEAVE(eini_gett_amx_leave_f, EINI_ZS_)
-EINI_GETT_AMX_LEAVE(eini_gett_amx_leave_i, EINI_ZI_)
-#undef EINI_GETT_AMX_LEAVE
+// What is multiplied: U and V, unsigned or signed bytes; pairs of bf16.
+enum { EINI_AMX_UU, EINI_AMX_US, EINI_AMX_SU, EINI_AMX_SS, EINI_AMX_BF16 };
 
-#define EINI_GETT_AMX(NAME, ATTR, T, LEAVE, ZERO, LOAD, SAVE, DOT)                               \
-  ATTR static void NAME(const eini_gett_tile_arg *a) {                                           \
-    eini_gett_regs regs;                                                                         \
-    T sums[32 * 32];                                                                             \
-    const char *v = (const char *)a->v, *u = (const char *)a->u;                                 \
-    const int64_t sv = 4 * a->sv, su = 4 * a->uk;                                                \
-    const int low = a->nu > 16, right = a->nv > 1;                                               \
-    (void)regs;                                                                                  \
-    ZERO(0);                                                                                     \
-    ZERO(1);                                                                                     \
-    ZERO(2);                                                                                     \
-    ZERO(3);                                                                                     \
-    for (int64_t k = 0; k < a->k; k += 16, v += 16 * sv, u += 16 * su) {                         \
-      LOAD(4, u, su);                                                                            \
-      LOAD(6, v, sv);                                                                            \
-      DOT(0, 4, 6);                                                                              \
-      if (right) {                                                                               \
-        LOAD(7, v + 64, sv);                                                                     \
-        DOT(1, 4, 7);                                                                            \
-      }                                                                                          \
-      if (low) {                                                                                 \
-        LOAD(5, u + 64, su);                                                                     \
-        DOT(2, 5, 6);                                                                            \
-        if (right) {                                                                             \
-          DOT(3, 5, 7);                                                                          \
-        }                                                                                        \
-      }                                                                                          \
-    }                                                                                            \
-    SAVE(0, sums, 128);                                                                          \
-    SAVE(1, sums + 16, 128);                                                                     \
-    SAVE(2, sums + 16 * 32, 128);                                                                \
-    SAVE(3, sums + 16 * 32 + 16, 128);                                                           \
-    LEAVE(a, sums);                                                                              \
+// Vectors of a row may overlap: what they add to is taken before any of them is stored.
+EINI_T512 static void eini_gett_amx_leave(int ints, const eini_gett_tile_arg *a,
+                                          const float *sums) {
+  for (int j = 0; j < a->nu; j++, sums += 32) {
+    float *d = (float *)a->dst + a->uoff[j];
+    __m512 x[2] = {_mm512_loadu_ps(sums), _mm512_loadu_ps(sums + 16)};
+    for (int i = 0; i < a->nv && a->how == EINI_GETT_ADD; i++) {
+      const __m512 y = _mm512_loadu_ps(d + a->voff[i]);
+      x[i] = ints ? _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(y),
+                                                         _mm512_castps_si512(x[i])))
+                  : _mm512_add_ps(y, x[i]);
+    }
+    for (int i = 0; i < a->nv; i++)
+      if (a->how == EINI_GETT_STREAM) EINI_ZS_STREAM(d + a->voff[i], x[i], a->lanes[i]);
+      else _mm512_storeu_ps(d + a->voff[i], x[i]);
   }
+}
 
 static void eini_gett_regs_load(unsigned char (*t)[64], const char *from, int64_t step) {
   for (int i = 0; i < 16; i++) memcpy(t[i], from + i * step, 64);
@@ -5959,7 +5670,7 @@ static void eini_gett_regs_save(unsigned char (*t)[64], char *to, int64_t step) 
 }
 
 // c[i][j] += the sum over k of the dot product of a[i][k] and b[k][j], four bytes each.
-static void eini_gett_regs_bf16(unsigned char (*c)[64], unsigned char (*a)[64],
+static void eini_gett_regs_sum_bf16(unsigned char (*c)[64], unsigned char (*a)[64],
                                 unsigned char (*b)[64]) {
   for (int i = 0; i < 16; i++)
     for (int k = 0; k < 16; k++)
@@ -5974,7 +5685,7 @@ static void eini_gett_regs_bf16(unsigned char (*c)[64], unsigned char (*a)[64],
       }
 }
 
-static void eini_gett_regs_i8(unsigned char (*c)[64], unsigned char (*a)[64],
+static void eini_gett_regs_sum_i8(unsigned char (*c)[64], unsigned char (*a)[64],
                               unsigned char (*b)[64], int a_signed, int b_signed) {
   for (int i = 0; i < 16; i++)
     for (int k = 0; k < 16; k++)
@@ -5990,43 +5701,35 @@ static void eini_gett_regs_i8(unsigned char (*c)[64], unsigned char (*a)[64],
       }
 }
 
-#define EINI_GETT_REGS_ZERO(n) memset(regs.t[n], 0, sizeof regs.t[n])
-#define EINI_GETT_REGS_LOAD(n, p, step) eini_gett_regs_load(regs.t[n], p, step)
-#define EINI_GETT_REGS_SAVE(n, p, step) \
-  eini_gett_regs_save(regs.t[n], (char *)(void *)(p), step)
-#define EINI_GETT_REGS_BF16(c, a, b) eini_gett_regs_bf16(regs.t[c], regs.t[a], regs.t[b])
-#define EINI_GETT_REGS_SS(c, a, b) eini_gett_regs_i8(regs.t[c], regs.t[a], regs.t[b], 1, 1)
-#define EINI_GETT_REGS_SU(c, a, b) eini_gett_regs_i8(regs.t[c], regs.t[a], regs.t[b], 1, 0)
-#define EINI_GETT_REGS_US(c, a, b) eini_gett_regs_i8(regs.t[c], regs.t[a], regs.t[b], 0, 1)
-#define EINI_GETT_REGS_UU(c, a, b) eini_gett_regs_i8(regs.t[c], regs.t[a], regs.t[b], 0, 0)
-#define EINI_GETT_AMX_IN_C(NAME, T, LEAVE, DOT)                                                  \
-  EINI_GETT_AMX(NAME, EINI_GETT_NONE, T, LEAVE, EINI_GETT_REGS_ZERO, EINI_GETT_REGS_LOAD,        \
-                EINI_GETT_REGS_SAVE, DOT)
-EINI_GETT_AMX_IN_C(eini_gett_regs_fn_bf16, float, eini_gett_amx_leave_f, EINI_GETT_REGS_BF16)
-EINI_GETT_AMX_IN_C(eini_gett_regs_fn_ss, int32_t, eini_gett_amx_leave_i, EINI_GETT_REGS_SS)
-EINI_GETT_AMX_IN_C(eini_gett_regs_fn_su, int32_t, eini_gett_amx_leave_i, EINI_GETT_REGS_SU)
-EINI_GETT_AMX_IN_C(eini_gett_regs_fn_us, int32_t, eini_gett_amx_leave_i, EINI_GETT_REGS_US)
-EINI_GETT_AMX_IN_C(eini_gett_regs_fn_uu, int32_t, eini_gett_amx_leave_i, EINI_GETT_REGS_UU)
-#undef EINI_GETT_AMX_IN_C
+static void eini_gett_regs_dot(int kind, unsigned char (*c)[64], unsigned char (*a)[64],
+                               unsigned char (*b)[64]) {
+  if (kind == EINI_AMX_BF16) eini_gett_regs_sum_bf16(c, a, b);
+  else eini_gett_regs_sum_i8(c, a, b, (kind & EINI_AMX_SU) != 0, (kind & EINI_AMX_US) != 0);
+}
 
+#define EINI_KERNELS EINI_KERNELS_AMX
+#define EINI_AMX regs
+#define EINI_AMX_AT
+#define EINI_AMX_ZERO(n) memset(regs.t[n], 0, sizeof regs.t[n])
+#define EINI_AMX_LOAD(n, p, step) eini_gett_regs_load(regs.t[n], p, step)
+#define EINI_AMX_SAVE(n, p, step) eini_gett_regs_save(regs.t[n], (char *)(void *)(p), step)
+#define EINI_AMX_DOT(c, a, b) eini_gett_regs_dot(kind, regs.t[c], regs.t[a], regs.t[b])
+#include EINSUM_CPU_FILE
 #if EINI_CPU_AMX
-#define EINI_GETT_AMX_ZERO(n) _tile_zero(n)
-#define EINI_GETT_AMX_LOAD(n, p, step) _tile_loadd(n, p, step)
-#define EINI_GETT_AMX_SAVE(n, p, step) _tile_stored(n, p, step)
-#define EINI_GETT_AMX_BF16(c, a, b) _tile_dpbf16ps(c, a, b)
-#define EINI_GETT_AMX_SS(c, a, b) _tile_dpbssd(c, a, b)
-#define EINI_GETT_AMX_SU(c, a, b) _tile_dpbsud(c, a, b)
-#define EINI_GETT_AMX_US(c, a, b) _tile_dpbusd(c, a, b)
-#define EINI_GETT_AMX_UU(c, a, b) _tile_dpbuud(c, a, b)
-#define EINI_GETT_AMX_OWN(NAME, T, LEAVE, DOT)                                                   \
-  EINI_GETT_AMX(NAME, EINI_TAMX, T, LEAVE, EINI_GETT_AMX_ZERO, EINI_GETT_AMX_LOAD,               \
-                EINI_GETT_AMX_SAVE, DOT)
-EINI_GETT_AMX_OWN(eini_gett_amx_bf16, float, eini_gett_amx_leave_f, EINI_GETT_AMX_BF16)
-EINI_GETT_AMX_OWN(eini_gett_amx_ss, int32_t, eini_gett_amx_leave_i, EINI_GETT_AMX_SS)
-EINI_GETT_AMX_OWN(eini_gett_amx_su, int32_t, eini_gett_amx_leave_i, EINI_GETT_AMX_SU)
-EINI_GETT_AMX_OWN(eini_gett_amx_us, int32_t, eini_gett_amx_leave_i, EINI_GETT_AMX_US)
-EINI_GETT_AMX_OWN(eini_gett_amx_uu, int32_t, eini_gett_amx_leave_i, EINI_GETT_AMX_UU)
-#undef EINI_GETT_AMX_OWN
+#define EINI_AMX amx
+#define EINI_AMX_AT EINI_TAMX
+#define EINI_AMX_ZERO(n) _tile_zero(n)
+#define EINI_AMX_LOAD(n, p, step) _tile_loadd(n, p, step)
+#define EINI_AMX_SAVE(n, p, step) _tile_stored(n, p, step)
+#define EINI_AMX_DOT(c, a, b)                            \
+  do {                                                   \
+    if (kind == EINI_AMX_BF16) _tile_dpbf16ps(c, a, b);  \
+    else if (kind == EINI_AMX_SS) _tile_dpbssd(c, a, b); \
+    else if (kind == EINI_AMX_SU) _tile_dpbsud(c, a, b); \
+    else if (kind == EINI_AMX_US) _tile_dpbusd(c, a, b); \
+    else _tile_dpbuud(c, a, b);                          \
+  } while (0)
+#include EINSUM_CPU_FILE
 
 // All eight registers whole: 16 rows of 64 bytes.
 EINI_TAMX static void eini_gett_amx_begin(void) {
@@ -6038,12 +5741,12 @@ EINI_TAMX static void eini_gett_amx_begin(void) {
 }
 EINI_TAMX static void eini_gett_amx_end(void) { _tile_release(); }
 #endif  // EINI_CPU_AMX
-#undef EINI_GETT_AMX
+#undef EINI_KERNELS
 
 // By whether U and V are signed; in C where the machine has no such tiles.
 static eini_gett_tile_fn eini_gett_amx_tile(int has, int bf16, int u_signed, int v_signed) {
-  static const eini_gett_tile_fn in_c[4] = {eini_gett_regs_fn_uu, eini_gett_regs_fn_us,
-                                            eini_gett_regs_fn_su, eini_gett_regs_fn_ss};
+  static const eini_gett_tile_fn in_c[4] = {eini_gett_regs_uu, eini_gett_regs_us,
+                                            eini_gett_regs_su, eini_gett_regs_ss};
   const int i = 2 * u_signed + v_signed;
 #if EINI_CPU_AMX
   static const eini_gett_tile_fn own[4] = {eini_gett_amx_uu, eini_gett_amx_us, eini_gett_amx_su,
@@ -6051,7 +5754,7 @@ static eini_gett_tile_fn eini_gett_amx_tile(int has, int bf16, int u_signed, int
   if (!(has & EINI_HAS_AMX_PLAIN)) return bf16 ? eini_gett_amx_bf16 : own[i];
 #endif
   (void)has;
-  return bf16 ? eini_gett_regs_fn_bf16 : in_c[i];
+  return bf16 ? eini_gett_regs_bf16 : in_c[i];
 }
 
 // U's panels are turned, 16 lanes by 16 rows at a time.
@@ -6067,7 +5770,7 @@ EINI_T512 static int eini_gett_done_amx(const eini_gett_kit *kit, int is_u, int6
     for (int64_t i = 0; i < lanes; i += 16) {
       float turned[16 * 16], *b = p + q * lanes + i;
       for (int h = 0; h < 4; h++)
-        eini_gett_swap_zs(b + h / 2 * 8 * lanes + h % 2 * 8, step, NULL,
+        eini_pack_swap_4z(b + h / 2 * 8 * lanes + h % 2 * 8, step, NULL,
                           turned + h % 2 * 128 + h / 2 * 8, o);
       for (int r = 0; r < 16; r++) memcpy(b + r * lanes, turned + 16 * r, 64);
     }
@@ -6100,22 +5803,22 @@ static eini_gett_pack_fn eini_gett_converter(const eini_gett_kit *k, const ein_s
 #if EINI_CPU_X86
   const int wide = (is_u ? k->gu : k->gv) == 8, vectors = k->isa >= EINI_ISA_AVX2;
   const int flip = is_u ? k->flip_u : k->flip_v;
-  if (k->form == EINI_GETT_BF16 || k->form == EINI_GETT_AMX_BF16) return eini_gett_pack_wz;
+  if (k->form == EINI_GETT_BF16 || k->form == EINI_GETT_AMX_BF16) return eini_pack_wz;
   if (k->form == EINI_GETT_I8 || k->form == EINI_GETT_AMX_I8)
-    return flip ? eini_gett_pack_fz : eini_gett_pack_qz;
+    return flip ? eini_pack_fz : eini_pack_qz;
   if (k->form == EINI_GETT_I16)
-    return t == EIN_I16  ? (wide ? eini_gett_pack_wz : eini_gett_pack_wy)
-           : t == EIN_I8 ? (wide ? eini_gett_pack_sz : eini_gett_pack_sy)
-                         : (wide ? eini_gett_pack_uz : eini_gett_pack_uy);
+    return t == EIN_I16  ? (wide ? eini_pack_wz : eini_pack_wy)
+           : t == EIN_I8 ? (wide ? eini_pack_sz : eini_pack_sy)
+                         : (wide ? eini_pack_uz : eini_pack_uy);
   if (k->type == EIN_F32 && vectors && t == EIN_F16)
-    return wide ? eini_gett_pack_hz : eini_gett_pack_hy;
+    return wide ? eini_pack_f16z : eini_pack_f16y;
   if (k->type == EIN_F32 && vectors && t == EIN_BF16)
-    return wide ? eini_gett_pack_bz : eini_gett_pack_by;
+    return wide ? eini_pack_bf16z : eini_pack_bf16y;
 #else  // EINI_CPU_X86
   (void)is_u;
 #endif
-  if (k->type == EIN_F32 && t == EIN_F16) return eini_gett_pack_h;
-  return k->type == EIN_F32 && t == EIN_BF16 ? eini_gett_pack_b : NULL;
+  if (k->type == EIN_F32 && t == EIN_F16) return eini_pack_f16;
+  return k->type == EIN_F32 && t == EIN_BF16 ? eini_pack_bf16 : NULL;
 }
 
 #if EINI_CPU_X86
@@ -6130,25 +5833,25 @@ static int eini_gett_takes(int form, const ein_side *s) {
 // The tiles of dot products; 0: the machine has none.
 static int eini_gett_kit_dots(const eini_cpu *cpu, int form, eini_gett_kit *k) {
   k->size = 4, k->group = 2, k->cols = 4;
-  if (form == EINI_GETT_I16) k->tile = eini_gett_wy, k->fold = eini_gett_yi_sum;
+  if (form == EINI_GETT_I16) k->tile = eini_gett_sum_mul_wy, k->fold = eini_gett_sum_yi;
   eini_gett_shape(k, 8, 3, 4);
 #if EINI_CPU_DOTS
   const int plain = (cpu->has & EINI_HAS_AMX_PLAIN) != 0;
   if (form == EINI_GETT_BF16 && cpu->has & EINI_HAS_BF16) {
-    k->tile = eini_gett_bz, k->exact = eini_gett_ez, k->fold = eini_gett_zs_sum;
+    k->tile = eini_gett_sum_mul_bz, k->exact = eini_gett_sum_mul_ez, k->fold = eini_gett_sum_zs;
     k->done = eini_gett_done_bf16;
   }
   if (form == EINI_GETT_I16 && cpu->has & EINI_HAS_VNNI)
-    k->tile = eini_gett_wz, k->fold = eini_gett_zi_sum;
+    k->tile = eini_gett_sum_mul_wz, k->fold = eini_gett_sum_zi;
   if (form == EINI_GETT_I8 && cpu->has & EINI_HAS_VNNI) {
-    k->tile = eini_gett_qz, k->fold = eini_gett_zi_sum;
+    k->tile = eini_gett_sum_mul_qz, k->fold = eini_gett_sum_zi;
     k->group = 4, k->head = 1, k->done = eini_gett_done_i8;
   }
-  if (k->tile != NULL && k->tile != eini_gett_wy) eini_gett_shape(k, 16, 3, 8);
+  if (k->tile != NULL && k->tile != eini_gett_sum_mul_wy) eini_gett_shape(k, 16, 3, 8);
   if (form == EINI_GETT_AMX_BF16 && (plain || cpu->has & EINI_HAS_AMX_BF16))
-    k->exact = eini_gett_regs_fn_bf16, k->fold = eini_gett_zs_sum;
+    k->exact = eini_gett_regs_bf16, k->fold = eini_gett_sum_zs;
   if (form == EINI_GETT_AMX_I8 && (plain || cpu->has & EINI_HAS_AMX_I8))
-    k->fold = eini_gett_zi_sum, k->group = 4;
+    k->fold = eini_gett_sum_zi, k->group = 4;
   if (form >= EINI_GETT_AMX_BF16 && k->fold != NULL) {
     k->tile = eini_gett_amx_tile(cpu->has, form == EINI_GETT_AMX_BF16, 0, 0);
     k->done = eini_gett_done_amx, k->round = 16, k->cols = 1;
@@ -6835,19 +6538,6 @@ static void eini_gett_scatter(int size, int64_t n, char *dst, const int64_t *to,
 }
 #undef EINI_GETT_EACH
 
-// Complex results from the sums a = v*re(u) and b = v*im(u); they replace a.
-#define EINI_GETT_JOIN(NAME, T)                                                              \
-  static void NAME(int64_t n, int conj_v, int conj_u, T *a, const T *b) {                    \
-    const T sv = conj_v ? -1 : 1, su = conj_u ? -1 : 1, sb = -sv * su;                       \
-    for (int64_t i = 0; i < 2 * n; i += 2) {                                                 \
-      const T re = a[i] + sb * b[i + 1];                                                     \
-      a[i + 1] = sv * a[i + 1] + su * b[i], a[i] = re;                                       \
-    }                                                                                        \
-  }
-EINI_GETT_JOIN(eini_gett_join_d, double)
-EINI_GETT_JOIN(eini_gett_join_s, float)
-#undef EINI_GETT_JOIN
-
 // The next piece of [p, to) within one run of V; 0: no more.
 static int64_t eini_gett_piece(const eini_gett_hand *v, int64_t *p, int64_t to) {
   if (*p < to && v->left[*p] < 0) *p -= v->left[*p];
@@ -6970,10 +6660,10 @@ static void eini_gett_leave(eini_gett_job *j, int64_t u0, int64_t nu, int64_t p0
     for (int64_t u = 0; u < nu; u++) {
       char *a = rows + u * ld, *b = a + ld / 2;
       if (size == 16)
-        eini_gett_join_d(p1 - p0, j->v.s->conj, j->u.s->conj, (double *)(void *)a,
+        eini_gett_join_pd(p1 - p0, j->v.s->conj, j->u.s->conj, (double *)(void *)a,
                          (const double *)(const void *)b);
       else
-        eini_gett_join_s(p1 - p0, j->v.s->conj, j->u.s->conj, (float *)(void *)a,
+        eini_gett_join_ps(p1 - p0, j->v.s->conj, j->u.s->conj, (float *)(void *)a,
                          (const float *)(const void *)b);
     }
   if (j->by != NULL)
@@ -8331,18 +8021,31 @@ static ein_status eini_gett_run(const eini_cpu *cpu, const ein_contract *c,
 static const eini_cpu_family eini_gett_family = {"gett", eini_gett_plan, eini_gett_run};
 
 // A family for each form of panels of dot products.
-#define EINI_GETT_DOTS(NAME, FORM, TEXT)                                                        \
-  static int NAME##_plan(const eini_rated *cpu, const ein_contract *c, int width,             \
-                         ein_choice *choice) {                                                \
-    return eini_gett_plan_cut(cpu, c, width, 0, FORM, 0, choice);                             \
-  }                                                                                           \
-  static const eini_cpu_family NAME = {TEXT, NAME##_plan, eini_gett_run};
-EINI_GETT_DOTS(eini_gett_bf16, EINI_GETT_BF16, "bf16")
-EINI_GETT_DOTS(eini_gett_i16, EINI_GETT_I16, "i16")
-EINI_GETT_DOTS(eini_gett_i8, EINI_GETT_I8, "i8")
-EINI_GETT_DOTS(eini_gett_amx_f, EINI_GETT_AMX_BF16, "amx bf16")
-EINI_GETT_DOTS(eini_gett_amx_i, EINI_GETT_AMX_I8, "amx i8")
-#undef EINI_GETT_DOTS
+static int eini_gett_bf16_plan(const eini_rated *cpu, const ein_contract *c, int width,
+                               ein_choice *choice) {
+  return eini_gett_plan_cut(cpu, c, width, 0, EINI_GETT_BF16, 0, choice);
+}
+static int eini_gett_i16_plan(const eini_rated *cpu, const ein_contract *c, int width,
+                              ein_choice *choice) {
+  return eini_gett_plan_cut(cpu, c, width, 0, EINI_GETT_I16, 0, choice);
+}
+static int eini_gett_i8_plan(const eini_rated *cpu, const ein_contract *c, int width,
+                             ein_choice *choice) {
+  return eini_gett_plan_cut(cpu, c, width, 0, EINI_GETT_I8, 0, choice);
+}
+static int eini_gett_amx_f_plan(const eini_rated *cpu, const ein_contract *c, int width,
+                                ein_choice *choice) {
+  return eini_gett_plan_cut(cpu, c, width, 0, EINI_GETT_AMX_BF16, 0, choice);
+}
+static int eini_gett_amx_i_plan(const eini_rated *cpu, const ein_contract *c, int width,
+                                ein_choice *choice) {
+  return eini_gett_plan_cut(cpu, c, width, 0, EINI_GETT_AMX_I8, 0, choice);
+}
+static const eini_cpu_family eini_gett_bf16 = {"bf16", eini_gett_bf16_plan, eini_gett_run};
+static const eini_cpu_family eini_gett_i16 = {"i16", eini_gett_i16_plan, eini_gett_run};
+static const eini_cpu_family eini_gett_i8 = {"i8", eini_gett_i8_plan, eini_gett_run};
+static const eini_cpu_family eini_gett_amx_f = {"amx bf16", eini_gett_amx_f_plan, eini_gett_run};
+static const eini_cpu_family eini_gett_amx_i = {"amx i8", eini_gett_amx_i_plan, eini_gett_run};
 
 // ================================================================================================
 // >>moved  contractions in blocks that are moved to their places
@@ -12170,26 +11873,6 @@ static const eini_cpu_family eini_dir_sums_family = {"sums", eini_dir_sums_plan,
 typedef void (*eini_lanes_turn)(int64_t n, const void *src, const int64_t *r, int64_t ss,
                                 void *dst, const int64_t *o, int64_t ds);
 
-#if EINI_CPU_X86 || EINI_CPU_NEON
-#define EINI_KERNELS EINI_KERNELS_TURN
-#if EINI_CPU_X86
-#define EINI_VEC EINI_ZD
-#include EINSUM_CPU_FILE
-#define EINI_VEC EINI_ZS
-#include EINSUM_CPU_FILE
-#define EINI_VEC EINI_YD
-#include EINSUM_CPU_FILE
-#define EINI_VEC EINI_YS
-#include EINSUM_CPU_FILE
-#else  // EINI_CPU_X86
-#define EINI_VEC EINI_ND
-#include EINSUM_CPU_FILE
-#define EINI_VEC EINI_NS
-#include EINSUM_CPU_FILE
-#endif
-#undef EINI_KERNELS
-#endif  // EINI_CPU_X86 || EINI_CPU_NEON
-
 enum {
   EINI_LANES_SIDE, EINI_LANES_BLOCK, EINI_LANES_ISA,  // words of ein_choice.state
   EINI_LANES_PIECE = 256,   // reals of a piece at most
@@ -12224,16 +11907,16 @@ static eini_lanes_turn eini_lanes_turn_of(int isa, ein_dtype type, int *granule)
 #if EINI_CPU_X86
   if (isa == EINI_ISA_AVX512) {
     *granule = 8;
-    return wide ? eini_turn_zd : eini_turn_zs;
+    return wide ? eini_pack_turned_8z : eini_pack_turned_4z;
   }
   if (isa == EINI_ISA_AVX2) {
     *granule = 4;
-    return wide ? eini_turn_yd : eini_turn_ys;
+    return wide ? eini_pack_turned_8y : eini_pack_turned_4y;
   }
 #elif EINI_CPU_NEON
   if (isa == EINI_ISA_NEON) {
     *granule = wide ? 2 : 4;
-    return wide ? eini_turn_nd : eini_turn_ns;
+    return wide ? eini_pack_turned_8n : eini_pack_turned_4n;
   }
 #endif
   (void)isa, (void)wide, (void)granule;
@@ -13115,21 +12798,6 @@ EINI_UNUSED static ein_status eini_cpu_start(const ein_allocator *al, ein_ctx_de
 
 EINI_UNUSED static void eini_cpu_end(void *own) { ein_cpu_destroy((ein_cpu *)own); }
 
-// Templates of kernels.
-#undef EINI_GETT_AHEAD
-#undef EINI_GETT_FLOATS
-#undef EINI_GETT_FOLD
-#undef EINI_GETT_INTS
-#undef EINI_GETT_LEAVE
-#undef EINI_GETT_PACK
-#undef EINI_GETT_SCALE
-#undef EINI_GETT_STEP
-#undef EINI_GETT_TAKE
-#undef EINI_GETT_TILE
-#undef EINI_GETT_TILES
-#undef EINI_GETT_TIMES
-#undef EINI_GETT_TIMES_COMPLEX
-
 #endif  // EINSUM_IMPLEMENTATION
 
 #else  // EINI_KERNELS
@@ -13422,25 +13090,6 @@ EINI_VAT static inline EINI_V EINI_FN(exp)(EINI_V x) {
 #endif  // EINI_VBYTES
 #undef EINI_EXP_TWO
 #endif  // EINI_KERNELS_EXP
-
-// ================================================================================================
-// >>turn-kernels  turning rows of granules, of one set
-// For section lanes; see there. The granules are those of section gett-pack.
-// ================================================================================================
-
-#if EINI_KERNELS == EINI_KERNELS_TURN
-EINI_VAT static void EINI_FN(turn)(int64_t n, const void *src, const int64_t *r, int64_t ss,
-                                   void *dst, const int64_t *o, int64_t ds) {
-#if EINI_VBYTES == 8
-  const eini_gett_8d *s = (const eini_gett_8d *)src;
-  eini_gett_8d *d = (eini_gett_8d *)dst;
-#else
-  const float *s = (const float *)src;
-  float *d = (float *)dst;
-#endif
-  for (; n > 0; n--, s += ss, d += ds) EINI_FN(gett_swap)(s, r, NULL, d, o);
-}
-#endif  // EINI_KERNELS_TURN
 
 // ================================================================================================
 // >>vectors-kernels  operations of vectors, of one set
@@ -14615,6 +14264,684 @@ EINI_VAT static double EINI_FN(peak)(int64_t n, double seed) {
   return sum;
 }
 #endif  // EINI_KERNELS_PEAK
+
+// ================================================================================================
+// >>plain-kernels  sets of vectors in plain C
+// Four scalars. Sums and products are formed in the set's type A (unsigned: they wrap).
+// ================================================================================================
+
+#if EINI_KERNELS == EINI_KERNELS_FOUR
+typedef struct EINI_V { EINI_VT x[4]; } EINI_V;
+
+EINI_INLINE EINI_V EINI_VLOAD(const EINI_VT *p) {
+  const EINI_V r = {{p[0], p[1], p[2], p[3]}};
+  return r;
+}
+EINI_INLINE void EINI_VSTORE(EINI_VT *p, EINI_V r) {
+  p[0] = r.x[0], p[1] = r.x[1], p[2] = r.x[2], p[3] = r.x[3];
+}
+EINI_INLINE void EINI_VSTREAM(EINI_VT *p, EINI_V r, unsigned lanes) {
+  (void)lanes;
+  EINI_VSTORE(p, r);
+}
+EINI_INLINE EINI_V EINI_VSET(EINI_VT x) {
+  const EINI_V r = {{x, x, x, x}};
+  return r;
+}
+
+// a.x[i] = e for each i; a loop would stay one.
+#define EINI_PLAIN_EACH(e)                                               \
+  do {                                                                   \
+    int i = 0;                                                           \
+    a.x[0] = e, i = 1, a.x[1] = e, i = 2, a.x[2] = e, i = 3, a.x[3] = e; \
+  } while (0)
+EINI_INLINE EINI_V EINI_VMIN(EINI_V a, EINI_V b) {
+  EINI_PLAIN_EACH(a.x[i] < b.x[i] ? a.x[i] : b.x[i]);
+  return a;
+}
+EINI_INLINE EINI_V EINI_VMAX(EINI_V a, EINI_V b) {
+  EINI_PLAIN_EACH(a.x[i] > b.x[i] ? a.x[i] : b.x[i]);
+  return a;
+}
+#if EINI_VBYTES == 1
+// Truth: "or" for sums, "and" for products.
+EINI_INLINE EINI_V EINI_VADD(EINI_V a, EINI_V b) { return EINI_VMAX(a, b); }
+EINI_INLINE EINI_V EINI_VMUL(EINI_V a, EINI_V b) { return EINI_VMIN(a, b); }
+#else
+#define EINI_A EINI_X(A)
+EINI_INLINE EINI_V EINI_VADD(EINI_V a, EINI_V b) {
+  EINI_PLAIN_EACH((EINI_VT)((EINI_A)a.x[i] + (EINI_A)b.x[i]));
+  return a;
+}
+EINI_INLINE EINI_V EINI_VSUB(EINI_V a, EINI_V b) {
+  EINI_PLAIN_EACH((EINI_VT)((EINI_A)a.x[i] - (EINI_A)b.x[i]));
+  return a;
+}
+EINI_INLINE EINI_V EINI_VMUL(EINI_V a, EINI_V b) {
+  EINI_PLAIN_EACH((EINI_VT)((EINI_A)a.x[i] * (EINI_A)b.x[i]));
+  return a;
+}
+EINI_INLINE EINI_V EINI_VKEEP(EINI_V a, EINI_V b) {
+  EINI_PLAIN_EACH(a.x[i] == a.x[i] ? b.x[i] : a.x[i]);
+  return a;
+}
+EINI_INLINE EINI_V EINI_VABS(EINI_V a) {
+  return EINI_VMAX(a, EINI_VSUB(EINI_VSET(0), a));
+}
+#undef EINI_A
+#endif  // EINI_VBYTES
+EINI_INLINE EINI_V EINI_VFMA(EINI_V a, EINI_V b, EINI_V c) {
+  return EINI_VADD(c, EINI_VMUL(a, b));
+}
+#undef EINI_PLAIN_EACH
+#endif  // EINI_KERNELS_FOUR
+
+#if EINI_KERNELS == EINI_KERNELS_COMPLEX
+static void EINI_FN(gett_times_complex)(int64_t n, void *to, const void *from) {
+  EINI_VT *d = (EINI_VT *)to;
+  const EINI_VT *s = (const EINI_VT *)from;
+  for (int64_t i = 0; i < 2 * n; i += 2) {
+    const EINI_VT re = d[i] * s[i] - d[i + 1] * s[i + 1];
+    d[i + 1] = d[i] * s[i + 1] + d[i + 1] * s[i], d[i] = re;
+  }
+}
+
+// Complex results from the sums a = v*re(u) and b = v*im(u); they replace a.
+static void EINI_FN(gett_join)(int64_t n, int conj_v, int conj_u, EINI_VT *a, const EINI_VT *b) {
+  const EINI_VT sv = conj_v ? -1 : 1, su = conj_u ? -1 : 1, sb = -sv * su;
+  for (int64_t i = 0; i < 2 * n; i += 2) {
+    const EINI_VT re = a[i] + sb * b[i + 1];
+    a[i + 1] = sv * a[i + 1] + su * b[i], a[i] = re;
+  }
+}
+#endif  // EINI_KERNELS_COMPLEX
+
+// ================================================================================================
+// >>tile-kernels  register tiles of section gett, of one set
+// EINI_TILE_KIND: what there is of it. The largest tile has EINI_TILE_NV vectors and EINI_TILE_NU
+// columns.
+// ================================================================================================
+
+#if EINI_KERNELS == EINI_KERNELS_TILE
+// What minima begin as, and maxima.
+#if EINI_TILE_KIND == EINI_TILE_FLOATS
+#define EINI_TILE_MOST ((EINI_VT)HUGE_VAL)
+#define EINI_TILE_LEAST (-EINI_TILE_MOST)
+#elif EINI_TILE_KIND == EINI_TILE_INTS
+#define EINI_TILE_MOST ((EINI_VT)(INT64_MAX >> (64 - 8 * EINI_VBYTES)))
+#define EINI_TILE_LEAST (-EINI_TILE_MOST - 1)
+#endif
+
+// A pair's sum of sums c with d, which is there.
+EINI_VAT EINI_INLINE EINI_V EINI_FN(gett_both)(const int pair, EINI_V c, EINI_V d) {
+  switch (pair) {
+#if EINI_TILE_KIND >= EINI_TILE_INTS
+    case EIN_PAIR_MIN_ADD: return EINI_VKEEP(d, EINI_VMIN(d, c));
+    case EIN_PAIR_MAX_ADD: return EINI_VKEEP(d, EINI_VMAX(d, c));
+    case EIN_PAIR_MAX_ABSDIFF: return EINI_VKEEP(d, EINI_VMAX(d, c));
+#endif
+    default: return EINI_VADD(d, c);
+  }
+}
+
+// One step of a pair's sum. KEEP: what is NaN already stays so. min and max give their second
+// argument when one is NaN.
+EINI_VAT EINI_INLINE EINI_V EINI_FN(gett_step)(const int pair, EINI_V c, EINI_V v, EINI_V b) {
+  switch (pair) {
+#if EINI_TILE_KIND >= EINI_TILE_INTS
+    case EIN_PAIR_MIN_ADD: return EINI_VKEEP(c, EINI_VMIN(c, EINI_VADD(v, b)));
+    case EIN_PAIR_MAX_ADD: return EINI_VKEEP(c, EINI_VMAX(c, EINI_VADD(v, b)));
+    case EIN_PAIR_SUM_SQDIFF: return EINI_VFMA(EINI_VSUB(v, b), EINI_VSUB(v, b), c);
+    case EIN_PAIR_SUM_ABSDIFF: return EINI_VADD(c, EINI_VABS(EINI_VSUB(v, b)));
+    case EIN_PAIR_MAX_ABSDIFF: return EINI_VKEEP(c, EINI_VMAX(c, EINI_VABS(EINI_VSUB(v, b))));
+#elif EINI_TILE_KIND == EINI_TILE_HEADS
+    case EINI_GETT_FIRST: return EINI_VADD(v, b);
+#endif
+    default: return EINI_VFMA(v, b, c);
+  }
+}
+
+// One column of U.
+EINI_VAT EINI_INLINE void EINI_FN(gett_column)(const int nv, const int pair, EINI_V *c,
+                                               const EINI_V *v, EINI_VT u) {
+  const EINI_V b = EINI_VSET(u);
+  c[0] = EINI_FN(gett_step)(pair, c[0], v[0], b);
+  if (nv > 1) c[1] = EINI_FN(gett_step)(pair, c[1], v[1], b);
+  if (nv > 2) c[2] = EINI_FN(gett_step)(pair, c[2], v[2], b);
+}
+
+EINI_VAT EINI_INLINE void EINI_FN(gett_row)(const int nv, const int nu, const int pair,
+                                            EINI_V (*c)[3], const EINI_VT *from,
+                                            const EINI_VT *u0, const EINI_VT *u3,
+                                            const EINI_VT *u6, int64_t us) {
+  const EINI_V v0 = EINI_VLOAD(from);
+  const EINI_V v[3] = {v0, nv > 1 ? EINI_VLOAD(from + EINI_VW) : v0,
+                       nv > 2 ? EINI_VLOAD(from + 2 * EINI_VW) : v0};
+  EINI_FN(gett_column)(nv, pair, c[0], v, u0[0]);
+  if (nu > 1) EINI_FN(gett_column)(nv, pair, c[1], v, u0[us]);
+  if (nu > 2) EINI_FN(gett_column)(nv, pair, c[2], v, u0[2 * us]);
+  if (nu > 3) EINI_FN(gett_column)(nv, pair, c[3], v, u3[0]);
+  if (nu > 4) EINI_FN(gett_column)(nv, pair, c[4], v, u3[us]);
+  if (nu > 5) EINI_FN(gett_column)(nv, pair, c[5], v, u3[2 * us]);
+  if (nu > 6) EINI_FN(gett_column)(nv, pair, c[6], v, u6[0]);
+  if (nu > 7) EINI_FN(gett_column)(nv, pair, c[7], v, u6[us]);
+}
+
+EINI_VAT EINI_INLINE void EINI_FN(gett_take)(const int nv, const int pair, EINI_V *c,
+                                             const EINI_VT *d, const int64_t *o) {
+  c[0] = EINI_FN(gett_both)(pair, c[0], EINI_VLOAD(d + o[0]));
+  if (nv > 1) c[1] = EINI_FN(gett_both)(pair, c[1], EINI_VLOAD(d + o[1]));
+  if (nv > 2) c[2] = EINI_FN(gett_both)(pair, c[2], EINI_VLOAD(d + o[2]));
+}
+
+EINI_VAT EINI_INLINE void EINI_FN(gett_leave)(const int nv, int how, const unsigned *lanes,
+                                              const EINI_V *c, EINI_VT *d, const int64_t *o) {
+  (void)lanes;
+  if (how == EINI_GETT_STREAM) {
+    EINI_VSTREAM(d + o[0], c[0], lanes[0]);
+    if (nv > 1) EINI_VSTREAM(d + o[1], c[1], lanes[1]);
+    if (nv > 2) EINI_VSTREAM(d + o[2], c[2], lanes[2]);
+  } else {
+    EINI_VSTORE(d + o[0], c[0]);
+    if (nv > 1) EINI_VSTORE(d + o[1], c[1]);
+    if (nv > 2) EINI_VSTORE(d + o[2], c[2]);
+  }
+}
+
+// All that is there is taken before anything is stored: a load that looks like it overlaps a store
+// (the same place in a page) would wait for it.
+EINI_VAT EINI_INLINE void EINI_FN(gett_out)(const int nv, const int nu, const int pair,
+                                            const eini_gett_tile_arg *a, EINI_V (*c)[3]) {
+  EINI_VT *dst = (EINI_VT *)a->dst;
+  const int how = a->how;
+  const int64_t o[3] = {a->voff[0], nv > 1 ? a->voff[1] : 0, nv > 2 ? a->voff[2] : 0};
+  if (how == EINI_GETT_ADD) {
+    EINI_FN(gett_take)(nv, pair, c[0], dst + a->uoff[0], o);
+    if (nu > 1) EINI_FN(gett_take)(nv, pair, c[1], dst + a->uoff[1], o);
+    if (nu > 2) EINI_FN(gett_take)(nv, pair, c[2], dst + a->uoff[2], o);
+    if (nu > 3) EINI_FN(gett_take)(nv, pair, c[3], dst + a->uoff[3], o);
+    if (nu > 4) EINI_FN(gett_take)(nv, pair, c[4], dst + a->uoff[4], o);
+    if (nu > 5) EINI_FN(gett_take)(nv, pair, c[5], dst + a->uoff[5], o);
+    if (nu > 6) EINI_FN(gett_take)(nv, pair, c[6], dst + a->uoff[6], o);
+    if (nu > 7) EINI_FN(gett_take)(nv, pair, c[7], dst + a->uoff[7], o);
+  }
+  EINI_FN(gett_leave)(nv, how, a->lanes, c[0], dst + a->uoff[0], o);
+  if (nu > 1) EINI_FN(gett_leave)(nv, how, a->lanes, c[1], dst + a->uoff[1], o);
+  if (nu > 2) EINI_FN(gett_leave)(nv, how, a->lanes, c[2], dst + a->uoff[2], o);
+  if (nu > 3) EINI_FN(gett_leave)(nv, how, a->lanes, c[3], dst + a->uoff[3], o);
+  if (nu > 4) EINI_FN(gett_leave)(nv, how, a->lanes, c[4], dst + a->uoff[4], o);
+  if (nu > 5) EINI_FN(gett_leave)(nv, how, a->lanes, c[5], dst + a->uoff[5], o);
+  if (nu > 6) EINI_FN(gett_leave)(nv, how, a->lanes, c[6], dst + a->uoff[6], o);
+  if (nu > 7) EINI_FN(gett_leave)(nv, how, a->lanes, c[7], dst + a->uoff[7], o);
+}
+
+EINI_VAT EINI_INLINE EINI_V EINI_FN(gett_zero)(const int pair) {
+  switch (pair) {
+#if EINI_TILE_KIND >= EINI_TILE_INTS
+    case EIN_PAIR_MIN_ADD: return EINI_VSET(EINI_TILE_MOST);
+    case EIN_PAIR_MAX_ADD: return EINI_VSET(EINI_TILE_LEAST);
+    case EIN_PAIR_MAX_ABSDIFF: return EINI_VSET(EINI_TILE_LEAST);
+#endif
+    default: return EINI_VSET(0);
+  }
+}
+
+EINI_VAT EINI_INLINE void EINI_FN(gett_tile)(const int nv, const int nu, const int late,
+                                             const int pair, const eini_gett_tile_arg *a) {
+  const EINI_V zero = EINI_FN(gett_zero)(pair);
+  EINI_V c[8][3] = {{zero, zero, zero}, {zero, zero, zero}, {zero, zero, zero},
+                    {zero, zero, zero}, {zero, zero, zero}, {zero, zero, zero},
+                    {zero, zero, zero}, {zero, zero, zero}};
+  const int64_t sv = a->sv, uk = late ? nu : a->uk, us = late ? 1 : a->us;
+  const EINI_VT *v = (const EINI_VT *)a->v, *u0 = (const EINI_VT *)a->u;
+  const EINI_VT *u3 = u0 + 3 * us, *u6 = u0 + 6 * us;
+  const int64_t *soon = a->soon, soon_step = a->soon_step;
+  const uintptr_t soon_base = a->soon_base;
+#if EINI_TILE_KIND == EINI_TILE_HEADS
+  EINI_FN(gett_row)(nv, nu, EINI_GETT_FIRST, c, v, u0, u3, u6, us);
+  v += sv, u0 += uk, u3 += uk, u6 += uk;
+#endif
+  for (int64_t left = late ? a->late : 0, k = a->k - left;; k = left, left = 0) {
+    for (; k > 0; k--) {
+      EINI_FETCH2(soon_base + (uintptr_t)*soon);
+      soon += soon_step;
+      EINI_FN(gett_row)(nv, nu, pair, c, v, u0, u3, u6, us);
+      v += sv, u0 += uk, u3 += uk, u6 += uk;
+    }
+    if (!late || left == 0) break;
+    for (int j = 0; j < nu; j++) {
+      const EINI_VT *d = (const EINI_VT *)a->dst + a->uoff[j];
+      for (int i = 0; i < nv; i++) EINI_FETCH(d + a->voff[i]);
+      EINI_FETCH(d + a->voff[nv - 1] + EINI_VW - 1);
+    }
+  }
+  EINI_FN(gett_out)(nv, nu, pair, a, c);
+}
+
+// Tiles of one vector and more.
+#define EINI_TILE_ONE(nv, nu) \
+  case (nv) * 16 + (nu): EINI_FN(gett_tile)(nv, nu, 0, pair, a); break;
+#define EINI_TILE_FOUR(nv, nu)                              \
+  EINI_TILE_ONE(nv, (nu) - 3) EINI_TILE_ONE(nv, (nu) - 2)   \
+  EINI_TILE_ONE(nv, (nu) - 1) EINI_TILE_ONE(nv, nu)
+#if EINI_TILE_NV == 3
+#define EINI_TILE_EACH(these, nu) these(1, nu) these(2, nu) these(3, nu)
+#elif EINI_TILE_NV == 2
+#define EINI_TILE_EACH(these, nu) these(1, nu) these(2, nu)
+#else
+#define EINI_TILE_EACH(these, nu) these(1, nu)
+#endif
+// Of integers and of narrow types four columns or all, of the other pairs all: what is too much
+// stays in the buffer.
+EINI_VAT static void EINI_FN(gett_sum_mul)(const eini_gett_tile_arg *a) {
+  const int pair = EIN_PAIR_SUM_MUL;
+  switch ((a->late > 0 ? EINI_GETT_LATE_TILE : 0) + a->nv * 16 + a->nu) {
+#if EINI_TILE_KIND == EINI_TILE_FLOATS
+    case EINI_GETT_LATE_TILE + EINI_TILE_NV * 16 + EINI_TILE_NU:
+      EINI_FN(gett_tile)(EINI_TILE_NV, EINI_TILE_NU, 1, pair, a);
+      break;
+    EINI_TILE_EACH(EINI_TILE_FOUR, 4)
+#if EINI_TILE_NU > 4
+    EINI_TILE_EACH(EINI_TILE_FOUR, 8)
+#endif
+#else  // EINI_TILE_KIND
+    EINI_TILE_EACH(EINI_TILE_ONE, 4)
+#if EINI_TILE_NU > 4
+    EINI_TILE_EACH(EINI_TILE_ONE, 8)
+#endif
+#endif  // EINI_TILE_KIND
+    default: break;
+  }
+}
+
+#if EINI_TILE_KIND >= EINI_TILE_INTS
+EINI_VAT EINI_INLINE void EINI_FN(gett_whole)(const int pair, const eini_gett_tile_arg *a) {
+  switch (a->nv * 16 + a->nu) {
+    EINI_TILE_EACH(EINI_TILE_ONE, EINI_TILE_NU)
+    default: break;
+  }
+}
+EINI_VAT static void EINI_FN(gett_min_add)(const eini_gett_tile_arg *a) {
+  EINI_FN(gett_whole)(EIN_PAIR_MIN_ADD, a);
+}
+EINI_VAT static void EINI_FN(gett_max_add)(const eini_gett_tile_arg *a) {
+  EINI_FN(gett_whole)(EIN_PAIR_MAX_ADD, a);
+}
+EINI_VAT static void EINI_FN(gett_sqdiff)(const eini_gett_tile_arg *a) {
+  EINI_FN(gett_whole)(EIN_PAIR_SUM_SQDIFF, a);
+}
+EINI_VAT static void EINI_FN(gett_absdiff)(const eini_gett_tile_arg *a) {
+  EINI_FN(gett_whole)(EIN_PAIR_SUM_ABSDIFF, a);
+}
+EINI_VAT static void EINI_FN(gett_far)(const eini_gett_tile_arg *a) {
+  EINI_FN(gett_whole)(EIN_PAIR_MAX_ABSDIFF, a);
+}
+#endif  // EINI_TILE_KIND
+
+#if EINI_TILE_KIND >= EINI_TILE_SUMS
+EINI_VAT EINI_INLINE void EINI_FN(gett_fold)(const int pair, int64_t n, void *to,
+                                             const void *from) {
+  EINI_VT *d = (EINI_VT *)to, x[EINI_VW] = {0};
+  const EINI_VT *s = (const EINI_VT *)from;
+  for (; n >= EINI_VW; n -= EINI_VW, d += EINI_VW, s += EINI_VW)
+    EINI_VSTORE(d, EINI_FN(gett_both)(pair, EINI_VLOAD(s), EINI_VLOAD(d)));
+#if EINI_VW * EINI_VBYTES == 64
+#define EINI_HALF(word) EINI_CAT(EINI_X(HALF), _##word)
+  for (; n >= EINI_HALF(W); n -= EINI_HALF(W), d += EINI_HALF(W), s += EINI_HALF(W))
+    EINI_HALF(STORE)(d, EINI_CAT(eini_gett_both_, EINI_HALF(TAG))(pair, EINI_HALF(LOAD)(s),
+                                                                  EINI_HALF(LOAD)(d)));
+#undef EINI_HALF
+#endif
+  if (n == 0) return;
+  memcpy(x, d, (size_t)n * sizeof *d);
+  EINI_VSTORE(x, EINI_FN(gett_both)(pair, EINI_VLOAD(s), EINI_VLOAD(x)));
+  memcpy(d, x, (size_t)n * sizeof *d);
+}
+EINI_VAT static void EINI_FN(gett_sum)(int64_t n, void *d, const void *s) {
+  EINI_FN(gett_fold)(EIN_PAIR_SUM_MUL, n, d, s);
+}
+#endif  // EINI_TILE_KIND
+
+#if EINI_TILE_KIND >= EINI_TILE_INTS
+EINI_VAT static void EINI_FN(gett_min)(int64_t n, void *d, const void *s) {
+  EINI_FN(gett_fold)(EIN_PAIR_MIN_ADD, n, d, s);
+}
+EINI_VAT static void EINI_FN(gett_max)(int64_t n, void *d, const void *s) {
+  EINI_FN(gett_fold)(EIN_PAIR_MAX_ADD, n, d, s);
+}
+
+EINI_VAT static void EINI_FN(gett_times)(int64_t n, void *to, const void *from) {
+  EINI_VT *d = (EINI_VT *)to;
+  const EINI_VT *s = (const EINI_VT *)from;
+  for (int64_t i = 0; i < n; i += EINI_VW)
+    EINI_VSTORE(d + i, EINI_VMUL(EINI_VLOAD(d + i), EINI_VLOAD(s + i)));
+}
+#endif  // EINI_TILE_KIND
+
+#if EINI_TILE_KIND == EINI_TILE_FLOATS
+// What is added to products keeps their signs.
+EINI_VAT static void EINI_FN(gett_by)(int64_t n, void *to, const void *from) {
+  EINI_VT *d = (EINI_VT *)to, x[EINI_VW] = {0};
+  const EINI_V s = EINI_VSET(*(const EINI_VT *)from), zero = EINI_VSET((EINI_VT)-0.0);
+  for (; n >= EINI_VW; n -= EINI_VW, d += EINI_VW)
+    EINI_VSTORE(d, EINI_VFMA(EINI_VLOAD(d), s, zero));
+  if (n == 0) return;
+  memcpy(x, d, (size_t)n * sizeof *d);
+  EINI_VSTORE(x, EINI_VFMA(EINI_VLOAD(x), s, zero));
+  memcpy(d, x, (size_t)n * sizeof *d);
+}
+#endif  // EINI_TILE_KIND
+
+#if EINI_TILE_KIND >= EINI_TILE_SUMS
+static void EINI_FN(gett_kit)(ein_pair pair, eini_gett_kit *k) {
+  k->w = EINI_VW, k->nv = EINI_TILE_NV, k->nu = EINI_TILE_NU;
+#if EINI_TILE_KIND == EINI_TILE_FLOATS
+  k->by = EINI_FN(gett_by);
+#endif
+  switch (pair) {
+    case EIN_PAIR_SUM_MUL: k->tile = EINI_FN(gett_sum_mul), k->fold = EINI_FN(gett_sum); break;
+#if EINI_TILE_KIND >= EINI_TILE_INTS
+    case EIN_PAIR_MIN_ADD: k->tile = EINI_FN(gett_min_add), k->fold = EINI_FN(gett_min); break;
+    case EIN_PAIR_MAX_ADD: k->tile = EINI_FN(gett_max_add), k->fold = EINI_FN(gett_max); break;
+    case EIN_PAIR_SUM_SQDIFF: k->tile = EINI_FN(gett_sqdiff), k->fold = EINI_FN(gett_sum); break;
+    case EIN_PAIR_SUM_ABSDIFF: k->tile = EINI_FN(gett_absdiff), k->fold = EINI_FN(gett_sum); break;
+    case EIN_PAIR_MAX_ABSDIFF: k->tile = EINI_FN(gett_far), k->fold = EINI_FN(gett_max); break;
+#endif
+    default: break;
+  }
+}
+#endif  // EINI_TILE_KIND
+#undef EINI_TILE_ONE
+#undef EINI_TILE_FOUR
+#undef EINI_TILE_EACH
+#undef EINI_TILE_MOST
+#undef EINI_TILE_LEAST
+#endif  // EINI_KERNELS_TILE
+
+// ================================================================================================
+// >>pack-kernels  the walk that packs a block for section gett
+// Operands hold EINI_PACK_S, panels EINI_PACK_T: one value converted, or EINI_PACK_N of them that
+// follow each other along k; where k ends within them the others are 0.
+// ================================================================================================
+
+// In what follows q counts T along k, c the offsets of its values. EINI_PACK_G: lanes of a granule.
+// EINI_PACK and EINI_PACK_ISA are the end of the function's name, load_.. and run_.. of that name
+// load a granule, EINI_PACK_WITH names what stores and transposes them; plain C has none of these.
+#if EINI_KERNELS == EINI_KERNELS_PACK
+#define EINI_PACK_NAME(name) EINI_CAT(EINI_CAT(name, EINI_PACK), EINI_PACK_ISA)
+#define EINI_PACK_FN(name) EINI_PACK_NAME(eini_pack_##name##_)
+#if EINI_PACK_N > 1
+#define EINI_PACK_ONE(s, c, n) EINI_CAT(eini_one_, EINI_PACK)(s, c, n)
+#define EINI_PACK_LOAD(s, c) EINI_PACK_NAME(eini_load_)(s, c)
+#else
+#define EINI_PACK_ONE(s, c, n) EINI_PACK_OF((s)[*(c)])
+#define EINI_PACK_LOAD(s, c) EINI_PACK_NAME(eini_load_)(s)
+#ifdef EINI_PACK_S
+#define EINI_PACK_OF(x) EINI_CAT(EINI_CAT(eini_, EINI_PACK), _load)(x)
+#else
+#define EINI_PACK_OF(x) (x)
+#define EINI_PACK_S EINI_PACK_T
+#endif
+#endif  // EINI_PACK_N
+
+// copy: G of T, from s + c[i] on. swap: from s + r[i] + c[..] on, transposed to d + o[i]; turn: the
+// same where values follow each other along k in the operand, too. c is in s where N is 1.
+#ifdef EINI_PACK_WITH
+#define EINI_PACK_TURN EINI_CAT(eini_turn_, EINI_PACK_WITH)
+#if EINI_PACK_G == 8
+#define EINI_PACK_EACH(load) load(0), load(1), load(2), load(3), load(4), load(5), load(6), load(7)
+#elif EINI_PACK_G == 4
+#define EINI_PACK_EACH(load) load(0), load(1), load(2), load(3)
+#else
+#define EINI_PACK_EACH(load) load(0), load(1)
+#endif
+EINI_PACK_AT EINI_INLINE void EINI_PACK_FN(copy)(EINI_PACK_T *d, const EINI_PACK_S *s,
+                                                 const int64_t *c) {
+  (void)c;
+  EINI_CAT(eini_save_, EINI_PACK_WITH)(d, EINI_PACK_LOAD(s, c));
+}
+EINI_PACK_AT EINI_INLINE void EINI_PACK_FN(swap)(const EINI_PACK_S *s, const int64_t *r,
+                                                 const int64_t *c, EINI_PACK_T *d,
+                                                 const int64_t *o) {
+#define EINI_PACK_ROW(i) EINI_PACK_LOAD(s + r[i], c)
+  (void)c;
+  EINI_PACK_TURN(EINI_PACK_EACH(EINI_PACK_ROW), d, o);
+#undef EINI_PACK_ROW
+}
+#if EINI_PACK_N > 1
+EINI_PACK_AT EINI_INLINE void EINI_PACK_FN(turn)(const EINI_PACK_S *s, const int64_t *r,
+                                                 EINI_PACK_T *d, const int64_t *o) {
+#define EINI_PACK_ROW(i) EINI_PACK_NAME(eini_run_)(s + r[i])
+  EINI_PACK_TURN(EINI_PACK_EACH(EINI_PACK_ROW), d, o);
+#undef EINI_PACK_ROW
+}
+#endif
+#undef EINI_PACK_EACH
+#undef EINI_PACK_TURN
+#else  // EINI_PACK_WITH
+EINI_INLINE void EINI_PACK_FN(copy)(EINI_PACK_T *d, const EINI_PACK_S *s, const int64_t *c) {
+  (void)c;
+  d[0] = EINI_PACK_OF(s[0]), d[1] = EINI_PACK_OF(s[1]);
+#if EINI_PACK_G > 2
+  d[2] = EINI_PACK_OF(s[2]), d[3] = EINI_PACK_OF(s[3]);
+#endif
+}
+EINI_INLINE void EINI_PACK_FN(swap)(const EINI_PACK_S *s, const int64_t *r, const int64_t *c,
+                                    EINI_PACK_T *d, const int64_t *o) {
+  (void)c;
+  for (int i = 0; i < EINI_PACK_G; i++)
+    for (int j = 0; j < EINI_PACK_G; j++) d[o[j] + i] = EINI_PACK_OF(s[r[i] + j]);
+}
+#endif  // EINI_PACK_WITH
+
+#if EINI_PACK_N == 1
+// n granules of rows, ss apart, turned to columns, ds apart: for section lanes.
+EINI_UNUSED EINI_PACK_AT static void EINI_PACK_FN(turned)(int64_t n, const void *src,
+                                                          const int64_t *r, int64_t ss, void *dst,
+                                                          const int64_t *o, int64_t ds) {
+  const EINI_PACK_S *s = (const EINI_PACK_S *)src;
+  EINI_PACK_T *d = (EINI_PACK_T *)dst;
+  for (; n > 0; n--, s += ss, d += ds) EINI_PACK_FN(swap)(s, r, NULL, d, o);
+}
+#endif
+
+// Asks for the lines at s + r[i]. Vectors may lie in two lines: the one where a row starts, or
+// ends, is asked for besides those of its vectors.
+EINI_INLINE void EINI_PACK_FN(ahead)(const EINI_PACK_S *s, const int64_t *r) {
+  EINI_FETCH(s + r[0]), EINI_FETCH(s + r[1]);
+#if EINI_PACK_G > 2
+  EINI_FETCH(s + r[2]), EINI_FETCH(s + r[3]);
+#endif
+#if EINI_PACK_G > 4
+  EINI_FETCH(s + r[4]), EINI_FETCH(s + r[5]), EINI_FETCH(s + r[6]), EINI_FETCH(s + r[7]);
+#endif
+}
+
+EINI_PACK_AT static void EINI_PACK_FN(some)(const eini_gett_pack_arg *a, int64_t p, int64_t q,
+                                            int64_t to, int64_t by) {
+  const EINI_PACK_S *src = (const EINI_PACK_S *)a->src;
+  EINI_PACK_T *d = (EINI_PACK_T *)a->dst + a->place[p / EINI_PACK_G];
+  const int64_t *r = a->row + p;
+  for (; q < to; q += by)
+    for (int i = 0; i < EINI_PACK_G; i++)
+      d[q * a->lanes + i] =
+          EINI_PACK_ONE(src + r[i], a->col + q * EINI_PACK_N, a->nk - q * EINI_PACK_N);
+}
+
+EINI_PACK_AT static void EINI_PACK_FN(rows)(const eini_gett_pack_arg *a) {
+  const int64_t *place = a->place, *row = a->row;
+  const int64_t ng = a->np / EINI_PACK_G, whole = a->nk / EINI_PACK_N;
+  const unsigned char *flat = a->flat;
+  for (int64_t q = 0; q < whole; q++) {
+    const int64_t *c = a->col + q * EINI_PACK_N;
+    const EINI_PACK_S *src = (const EINI_PACK_S *)a->src, *s = EINI_PACK_N == 1 ? src + *c : src;
+    EINI_PACK_T *d = (EINI_PACK_T *)a->dst + q * a->lanes;
+    for (int64_t g = 0; g < ng; g++)
+      if (flat[g]) EINI_PACK_FN(copy)(d + place[g], s + row[g * EINI_PACK_G], c);
+      else
+        for (int i = 0; i < EINI_PACK_G; i++)
+          d[place[g] + i] = EINI_PACK_ONE(src + row[g * EINI_PACK_G + i], c, EINI_PACK_N);
+  }
+  for (int64_t p = 0; EINI_PACK_N > 1 && p < a->np; p += EINI_PACK_G)
+    EINI_PACK_FN(some)(a, p, whole, (a->nk + EINI_PACK_N - 1) / EINI_PACK_N, 1);
+}
+
+EINI_PACK_AT static void EINI_PACK_FN(along)(const eini_gett_pack_arg *a) {
+  const int run = EINI_PACK_N > 1 && a->step == 1;
+  const int64_t along = run ? EINI_PACK_N : 1;
+  const int64_t whole = a->count / along / EINI_PACK_G * EINI_PACK_G;
+  const int64_t step = run || EINI_PACK_N == 1 ? a->step : a->step / EINI_PACK_N;
+  const int64_t by = step * a->lanes, units = (a->count + along - 1) / along;
+  int64_t o[EINI_PACK_G];
+  for (int i = 0; i < EINI_PACK_G; i++) o[i] = i * by;
+  for (int64_t p = 0; p < a->np; p += EINI_PACK_G)
+    for (int64_t q0 = 0; q0 < a->nk; q0 += a->step * a->count)
+      for (int64_t q = q0; q < q0 + a->step; q += EINI_PACK_N) {
+        const int64_t *c = a->col + q, at = q / EINI_PACK_N;
+        const EINI_PACK_S *s = (const EINI_PACK_S *)a->src + (EINI_PACK_N == 1 || run ? *c : 0);
+        EINI_PACK_T *d = (EINI_PACK_T *)a->dst + a->place[p / EINI_PACK_G] + at * a->lanes;
+        const int64_t *then = p + EINI_PACK_G < a->np ? a->row + p + EINI_PACK_G : a->row + p;
+        EINI_PACK_FN(ahead)(s + (EINI_PACK_N == 1 || run ? 0 : *c), then);
+        for (int64_t t = 0; t < whole; t += EINI_PACK_G) {
+          EINI_PACK_FN(ahead)(s + (EINI_PACK_N == 1 || run ? 0 : *c) +
+                              (t + EINI_PACK_G) * along - 1, then);
+#if EINI_PACK_N > 1
+          if (run) {
+            EINI_PACK_FN(turn)(s + t * along, a->row + p, d + t * by, o);
+            continue;
+          }
+#endif
+          EINI_PACK_FN(swap)(s + t, a->row + p, c, d + t * by, o);
+        }
+        EINI_PACK_FN(some)(a, p, at + whole * step, at + units * step, step);
+      }
+}
+
+// Rows are often so far apart that eight of them fill a set of the cache, so lines are asked for
+// when those before them are done with, and no more than four of a row ahead.
+EINI_PACK_AT static void EINI_PACK_FN(across_at)(const eini_gett_pack_arg *a, int64_t p,
+                                                 int64_t t0, int64_t t1) {
+  const int64_t ahead = eini_max64(256 / ((t1 - t0) * (int64_t)sizeof(EINI_PACK_S)), 1);
+  int64_t o[8][EINI_PACK_G];
+  for (int64_t t = t0; t < t1; t++)
+    o[(t - t0) / EINI_PACK_G][(t - t0) % EINI_PACK_G] =
+        a->place[p / EINI_PACK_G + t * (a->step / EINI_PACK_G)];
+  for (int64_t q = 0; q < a->nk / EINI_PACK_N; q++) {
+    const int64_t *c = a->col + q * EINI_PACK_N;
+    const EINI_PACK_S *src = (const EINI_PACK_S *)a->src, *s = src + (EINI_PACK_N == 1 ? *c : 0);
+    const EINI_PACK_S *then = src + a->col[eini_min64(q * EINI_PACK_N + ahead, a->nk - 1)];
+    EINI_PACK_T *d = (EINI_PACK_T *)a->dst + q * a->lanes;
+    EINI_PACK_FN(ahead)(src + *c + t1 - 1, a->row + p);
+    for (int64_t t = t0; t < t1; t += EINI_PACK_G) {
+      EINI_PACK_FN(swap)(s + t, a->row + p, c, d, o[(t - t0) / EINI_PACK_G]);
+      EINI_PACK_FN(ahead)(then + t, a->row + p);
+    }
+  }
+}
+
+EINI_PACK_AT static void EINI_PACK_FN(across)(const eini_gett_pack_arg *a) {
+  const int64_t whole = a->count / EINI_PACK_G * EINI_PACK_G, step = a->step;
+  const int64_t units = (a->nk + EINI_PACK_N - 1) / EINI_PACK_N;
+  for (int64_t z = 0; z < a->n; z += step * a->count)
+    for (int64_t p = z; p < z + step; p += EINI_PACK_G)
+      for (int64_t t = 0; t < whole; t += 8 * EINI_PACK_G)
+        EINI_PACK_FN(across_at)(a, p, t, eini_min64(t + 8 * EINI_PACK_G, whole));
+  for (int64_t z = 0; z < a->n; z += step * a->count)
+    for (int64_t p = z + whole * step; p < z + step * a->count; p += EINI_PACK_G)
+      EINI_PACK_FN(some)(a, p, 0, units, 1);
+  for (int64_t p = a->n; p < a->np; p += EINI_PACK_G) EINI_PACK_FN(some)(a, p, 0, units, 1);
+  for (int64_t p = 0; a->nk / EINI_PACK_N < units && p < a->n; p += EINI_PACK_G)
+    EINI_PACK_FN(some)(a, p, units - 1, units, 1);
+}
+
+EINI_PACK_AT static void EINI_PACK_NAME(eini_pack_)(const eini_gett_pack_arg *a) {
+  const int n = EINI_PACK_N;
+  const int kind = n > 1 && a->kind == EINI_GETT_ALONG &&
+                   (a->step == 1 ? a->count % n != 0 && a->count < a->nk : a->step % n != 0)
+                       ? EINI_GETT_NOWHERE : a->kind;
+  if (kind == EINI_GETT_ROWS) EINI_PACK_FN(rows)(a);
+  else if (kind == EINI_GETT_ALONG) EINI_PACK_FN(along)(a);
+  else if (kind == EINI_GETT_ACROSS) EINI_PACK_FN(across)(a);
+  else {  // uneven: few k at a time, so that other positions find their lines in the cache
+    const int64_t few = kind == EINI_GETT_UNEVEN ? 2 : a->nk, units = (a->nk + n - 1) / n;
+    for (int64_t q = 0; q < units; q += few)
+      for (int64_t p = 0; p < a->np; p += EINI_PACK_G)
+        EINI_PACK_FN(some)(a, p, q, eini_min64(q + few, units), 1);
+  }
+}
+#undef EINI_PACK_NAME
+#undef EINI_PACK_FN
+#undef EINI_PACK_ONE
+#undef EINI_PACK_LOAD
+#undef EINI_PACK_OF
+#undef EINI_PACK_S
+#undef EINI_PACK_T
+#undef EINI_PACK
+#endif  // EINI_KERNELS_PACK
+
+// ================================================================================================
+// >>amx-kernels  the walk of section gett-amx
+// With the instructions and, where there are none, in plain C: functions eini_gett_EINI_AMX_..
+// ================================================================================================
+
+// Registers 0 to 3 hold sums: U's halves by V's; 4 and 5 U, 6 and 7 V. U's panel has each 16 rows
+// of 16 lanes turned. Instructions want numbers of registers as they are in the text.
+#if EINI_KERNELS == EINI_KERNELS_AMX
+#define EINI_AMX_FN(name) EINI_CAT(EINI_CAT(eini_gett_, EINI_AMX), _##name)
+EINI_AMX_AT EINI_INLINE void EINI_AMX_FN(walk)(const int kind, const eini_gett_tile_arg *a) {
+  eini_gett_regs regs;
+  float sums[32 * 32];  // or of i32
+  const char *v = (const char *)a->v, *u = (const char *)a->u;
+  const int64_t sv = 4 * a->sv, su = 4 * a->uk;
+  const int low = a->nu > 16, right = a->nv > 1;
+  (void)regs;
+  EINI_AMX_ZERO(0);
+  EINI_AMX_ZERO(1);
+  EINI_AMX_ZERO(2);
+  EINI_AMX_ZERO(3);
+  for (int64_t k = 0; k < a->k; k += 16, v += 16 * sv, u += 16 * su) {
+    EINI_AMX_LOAD(4, u, su);
+    EINI_AMX_LOAD(6, v, sv);
+    EINI_AMX_DOT(0, 4, 6);
+    if (right) {
+      EINI_AMX_LOAD(7, v + 64, sv);
+      EINI_AMX_DOT(1, 4, 7);
+    }
+    if (low) {
+      EINI_AMX_LOAD(5, u + 64, su);
+      EINI_AMX_DOT(2, 5, 6);
+    }
+    if (low && right) EINI_AMX_DOT(3, 5, 7);
+  }
+  EINI_AMX_SAVE(0, sums, 128);
+  EINI_AMX_SAVE(1, sums + 16, 128);
+  EINI_AMX_SAVE(2, sums + 16 * 32, 128);
+  EINI_AMX_SAVE(3, sums + 16 * 32 + 16, 128);
+  eini_gett_amx_leave(kind != EINI_AMX_BF16, a, sums);
+}
+EINI_AMX_AT static void EINI_AMX_FN(bf16)(const eini_gett_tile_arg *a) {
+  EINI_AMX_FN(walk)(EINI_AMX_BF16, a);
+}
+EINI_AMX_AT static void EINI_AMX_FN(ss)(const eini_gett_tile_arg *a) {
+  EINI_AMX_FN(walk)(EINI_AMX_SS, a);
+}
+EINI_AMX_AT static void EINI_AMX_FN(su)(const eini_gett_tile_arg *a) {
+  EINI_AMX_FN(walk)(EINI_AMX_SU, a);
+}
+EINI_AMX_AT static void EINI_AMX_FN(us)(const eini_gett_tile_arg *a) {
+  EINI_AMX_FN(walk)(EINI_AMX_US, a);
+}
+EINI_AMX_AT static void EINI_AMX_FN(uu)(const eini_gett_tile_arg *a) {
+  EINI_AMX_FN(walk)(EINI_AMX_UU, a);
+}
+#undef EINI_AMX_FN
+#undef EINI_AMX
+#undef EINI_AMX_AT
+#undef EINI_AMX_ZERO
+#undef EINI_AMX_LOAD
+#undef EINI_AMX_SAVE
+#undef EINI_AMX_DOT
+#endif  // EINI_KERNELS_AMX
 
 // ================================================================================================
 // >>kernels-end  the end of what is compiled for each set

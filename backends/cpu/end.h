@@ -1,16 +1,1 @@
-// Templates of kernels.
-#undef EINI_GETT_AHEAD
-#undef EINI_GETT_FLOATS
-#undef EINI_GETT_FOLD
-#undef EINI_GETT_INTS
-#undef EINI_GETT_LEAVE
-#undef EINI_GETT_PACK
-#undef EINI_GETT_SCALE
-#undef EINI_GETT_STEP
-#undef EINI_GETT_TAKE
-#undef EINI_GETT_TILE
-#undef EINI_GETT_TILES
-#undef EINI_GETT_TIMES
-#undef EINI_GETT_TIMES_COMPLEX
-
 #endif  // EINSUM_IMPLEMENTATION

@@ -23,22 +23,22 @@ static eini_gett_pack_fn eini_gett_converter(const eini_gett_kit *k, const ein_s
 #if EINI_CPU_X86
   const int wide = (is_u ? k->gu : k->gv) == 8, vectors = k->isa >= EINI_ISA_AVX2;
   const int flip = is_u ? k->flip_u : k->flip_v;
-  if (k->form == EINI_GETT_BF16 || k->form == EINI_GETT_AMX_BF16) return eini_gett_pack_wz;
+  if (k->form == EINI_GETT_BF16 || k->form == EINI_GETT_AMX_BF16) return eini_pack_wz;
   if (k->form == EINI_GETT_I8 || k->form == EINI_GETT_AMX_I8)
-    return flip ? eini_gett_pack_fz : eini_gett_pack_qz;
+    return flip ? eini_pack_fz : eini_pack_qz;
   if (k->form == EINI_GETT_I16)
-    return t == EIN_I16  ? (wide ? eini_gett_pack_wz : eini_gett_pack_wy)
-           : t == EIN_I8 ? (wide ? eini_gett_pack_sz : eini_gett_pack_sy)
-                         : (wide ? eini_gett_pack_uz : eini_gett_pack_uy);
+    return t == EIN_I16  ? (wide ? eini_pack_wz : eini_pack_wy)
+           : t == EIN_I8 ? (wide ? eini_pack_sz : eini_pack_sy)
+                         : (wide ? eini_pack_uz : eini_pack_uy);
   if (k->type == EIN_F32 && vectors && t == EIN_F16)
-    return wide ? eini_gett_pack_hz : eini_gett_pack_hy;
+    return wide ? eini_pack_f16z : eini_pack_f16y;
   if (k->type == EIN_F32 && vectors && t == EIN_BF16)
-    return wide ? eini_gett_pack_bz : eini_gett_pack_by;
+    return wide ? eini_pack_bf16z : eini_pack_bf16y;
 #else  // EINI_CPU_X86
   (void)is_u;
 #endif
-  if (k->type == EIN_F32 && t == EIN_F16) return eini_gett_pack_h;
-  return k->type == EIN_F32 && t == EIN_BF16 ? eini_gett_pack_b : NULL;
+  if (k->type == EIN_F32 && t == EIN_F16) return eini_pack_f16;
+  return k->type == EIN_F32 && t == EIN_BF16 ? eini_pack_bf16 : NULL;
 }
 
 #if EINI_CPU_X86
@@ -53,25 +53,25 @@ static int eini_gett_takes(int form, const ein_side *s) {
 // The tiles of dot products; 0: the machine has none.
 static int eini_gett_kit_dots(const eini_cpu *cpu, int form, eini_gett_kit *k) {
   k->size = 4, k->group = 2, k->cols = 4;
-  if (form == EINI_GETT_I16) k->tile = eini_gett_wy, k->fold = eini_gett_yi_sum;
+  if (form == EINI_GETT_I16) k->tile = eini_gett_sum_mul_wy, k->fold = eini_gett_sum_yi;
   eini_gett_shape(k, 8, 3, 4);
 #if EINI_CPU_DOTS
   const int plain = (cpu->has & EINI_HAS_AMX_PLAIN) != 0;
   if (form == EINI_GETT_BF16 && cpu->has & EINI_HAS_BF16) {
-    k->tile = eini_gett_bz, k->exact = eini_gett_ez, k->fold = eini_gett_zs_sum;
+    k->tile = eini_gett_sum_mul_bz, k->exact = eini_gett_sum_mul_ez, k->fold = eini_gett_sum_zs;
     k->done = eini_gett_done_bf16;
   }
   if (form == EINI_GETT_I16 && cpu->has & EINI_HAS_VNNI)
-    k->tile = eini_gett_wz, k->fold = eini_gett_zi_sum;
+    k->tile = eini_gett_sum_mul_wz, k->fold = eini_gett_sum_zi;
   if (form == EINI_GETT_I8 && cpu->has & EINI_HAS_VNNI) {
-    k->tile = eini_gett_qz, k->fold = eini_gett_zi_sum;
+    k->tile = eini_gett_sum_mul_qz, k->fold = eini_gett_sum_zi;
     k->group = 4, k->head = 1, k->done = eini_gett_done_i8;
   }
-  if (k->tile != NULL && k->tile != eini_gett_wy) eini_gett_shape(k, 16, 3, 8);
+  if (k->tile != NULL && k->tile != eini_gett_sum_mul_wy) eini_gett_shape(k, 16, 3, 8);
   if (form == EINI_GETT_AMX_BF16 && (plain || cpu->has & EINI_HAS_AMX_BF16))
-    k->exact = eini_gett_regs_fn_bf16, k->fold = eini_gett_zs_sum;
+    k->exact = eini_gett_regs_bf16, k->fold = eini_gett_sum_zs;
   if (form == EINI_GETT_AMX_I8 && (plain || cpu->has & EINI_HAS_AMX_I8))
-    k->fold = eini_gett_zi_sum, k->group = 4;
+    k->fold = eini_gett_sum_zi, k->group = 4;
   if (form >= EINI_GETT_AMX_BF16 && k->fold != NULL) {
     k->tile = eini_gett_amx_tile(cpu->has, form == EINI_GETT_AMX_BF16, 0, 0);
     k->done = eini_gett_done_amx, k->round = 16, k->cols = 1;

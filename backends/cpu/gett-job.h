@@ -180,19 +180,6 @@ static void eini_gett_scatter(int size, int64_t n, char *dst, const int64_t *to,
 }
 #undef EINI_GETT_EACH
 
-// Complex results from the sums a = v*re(u) and b = v*im(u); they replace a.
-#define EINI_GETT_JOIN(NAME, T)                                                              \
-  static void NAME(int64_t n, int conj_v, int conj_u, T *a, const T *b) {                    \
-    const T sv = conj_v ? -1 : 1, su = conj_u ? -1 : 1, sb = -sv * su;                       \
-    for (int64_t i = 0; i < 2 * n; i += 2) {                                                 \
-      const T re = a[i] + sb * b[i + 1];                                                     \
-      a[i + 1] = sv * a[i + 1] + su * b[i], a[i] = re;                                       \
-    }                                                                                        \
-  }
-EINI_GETT_JOIN(eini_gett_join_d, double)
-EINI_GETT_JOIN(eini_gett_join_s, float)
-#undef EINI_GETT_JOIN
-
 // The next piece of [p, to) within one run of V; 0: no more.
 static int64_t eini_gett_piece(const eini_gett_hand *v, int64_t *p, int64_t to) {
   if (*p < to && v->left[*p] < 0) *p -= v->left[*p];
@@ -315,10 +302,10 @@ static void eini_gett_leave(eini_gett_job *j, int64_t u0, int64_t nu, int64_t p0
     for (int64_t u = 0; u < nu; u++) {
       char *a = rows + u * ld, *b = a + ld / 2;
       if (size == 16)
-        eini_gett_join_d(p1 - p0, j->v.s->conj, j->u.s->conj, (double *)(void *)a,
+        eini_gett_join_pd(p1 - p0, j->v.s->conj, j->u.s->conj, (double *)(void *)a,
                          (const double *)(const void *)b);
       else
-        eini_gett_join_s(p1 - p0, j->v.s->conj, j->u.s->conj, (float *)(void *)a,
+        eini_gett_join_ps(p1 - p0, j->v.s->conj, j->u.s->conj, (float *)(void *)a,
                          (const float *)(const void *)b);
     }
   if (j->by != NULL)

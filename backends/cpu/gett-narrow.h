@@ -8,49 +8,49 @@
 enum { EINI_GETT_WHOLE, EINI_GETT_BF16, EINI_GETT_I16, EINI_GETT_I8, EINI_GETT_AMX_BF16,
        EINI_GETT_AMX_I8, EINI_GETT_FORMS };
 
-#define EINI_GETT_ONE_H(s, c, n) eini_f16_load((s)[*(c)])
-#define EINI_GETT_ONE_B(s, c, n) eini_bf16_load((s)[*(c)])
-#define EINI_GETT_PLAIN_NARROW(NAME, T, LOAD)                                                    \
-  EINI_INLINE void NAME##_copy(T *d, const uint16_t *s) {                                        \
-    for (int i = 0; i < 4; i++) d[i] = LOAD(s[i]);                                               \
-  }                                                                                              \
-  EINI_INLINE void NAME##_swap(const uint16_t *s, const int64_t *r, T *d, const int64_t *o) {    \
-    for (int i = 0; i < 4; i++)                                                                  \
-      for (int j = 0; j < 4; j++) d[o[j] + i] = LOAD(s[r[i] + j]);                               \
-  }
-EINI_GETT_PLAIN_NARROW(eini_gett_h, float, eini_f16_load)
-EINI_GETT_PLAIN_NARROW(eini_gett_b, float, eini_bf16_load)
-#undef EINI_GETT_PLAIN_NARROW
-#define EINI_GETT_COPY_H(d, s, c) eini_gett_h_copy(d, s)
-#define EINI_GETT_COPY_B(d, s, c) eini_gett_b_copy(d, s)
-#define EINI_GETT_SWAP_H(s, r, c, d, o) eini_gett_h_swap(s, r, d, o)
-#define EINI_GETT_SWAP_B(s, r, c, d, o) eini_gett_b_swap(s, r, d, o)
-EINI_GETT_PACK(eini_gett_pack_h, EINI_GETT_NONE, uint16_t, float, 4, 1, EINI_GETT_ONE_H,
-               EINI_GETT_COPY_H, EINI_GETT_SWAP_H, EINI_GETT_SWAP_H)
-EINI_GETT_PACK(eini_gett_pack_b, EINI_GETT_NONE, uint16_t, float, 4, 1, EINI_GETT_ONE_B,
-               EINI_GETT_COPY_B, EINI_GETT_SWAP_B, EINI_GETT_SWAP_B)
+#define EINI_KERNELS EINI_KERNELS_PACK
+#define EINI_PACK_N 1
+#define EINI_PACK_ISA
+#define EINI_PACK_AT
+#define EINI_PACK_G 4
+#define EINI_PACK f16
+#define EINI_PACK_S uint16_t
+#define EINI_PACK_T float
+#include EINSUM_CPU_FILE
+#define EINI_PACK bf16
+#define EINI_PACK_S uint16_t
+#define EINI_PACK_T float
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_G
+#undef EINI_PACK_AT
+#undef EINI_PACK_ISA
 
 #if EINI_CPU_X86
-// n values at s + c[i] to one of four bytes, the first in the low bits.
-#define EINI_GETT_GROUP(NAME, S, N, BITS, VALUE)                                                 \
-  EINI_INLINE int32_t NAME(const S *s, const int64_t *c, int64_t n) {                            \
-    uint32_t r = 0;                                                                              \
-    for (int i = 0; i < N; i++) {                                                                \
-      const S x = i < n ? s[c[i]] : (S)0;                                                        \
-      r |= (uint32_t)(VALUE) << i * BITS;                                                        \
-    }                                                                                            \
-    return (int32_t)r;                                                                           \
-  }
-EINI_GETT_GROUP(eini_gett_one_w, uint16_t, 2, 16, x)
-EINI_GETT_GROUP(eini_gett_one_s, int8_t, 2, 16, (uint16_t)(int16_t)x)
-EINI_GETT_GROUP(eini_gett_one_u, uint8_t, 2, 16, x)
-EINI_GETT_GROUP(eini_gett_one_q, uint8_t, 4, 8, x)
-EINI_GETT_GROUP(eini_gett_one_f, uint8_t, 4, 8, x ^ 0x80)
-#undef EINI_GETT_GROUP
+// n values at s + c[i] to one of four bytes, the first in the low bits: w two of 16 bits, s of i8
+// and u of u8 as two of 16 bits, q four of 8 bits, f the same less 128.
+EINI_INLINE int32_t eini_two(int low, int high) {
+  return (int32_t)((uint32_t)(uint16_t)low | (uint32_t)high << 16);
+}
+EINI_INLINE int32_t eini_one_w(const uint16_t *s, const int64_t *c, int64_t n) {
+  return eini_two(s[c[0]], n > 1 ? s[c[1]] : 0);
+}
+EINI_INLINE int32_t eini_one_s(const int8_t *s, const int64_t *c, int64_t n) {
+  return eini_two(s[c[0]], n > 1 ? s[c[1]] : 0);
+}
+EINI_INLINE int32_t eini_one_u(const uint8_t *s, const int64_t *c, int64_t n) {
+  return eini_two(s[c[0]], n > 1 ? s[c[1]] : 0);
+}
+EINI_INLINE int32_t eini_one_q(const uint8_t *s, const int64_t *c, int64_t n) {
+  uint32_t r = 0;
+  for (int i = 0; i < 4; i++) r |= (uint32_t)(i < n ? s[c[i]] : 0) << 8 * i;
+  return (int32_t)r;
+}
+EINI_INLINE int32_t eini_one_f(const uint8_t *s, const int64_t *c, int64_t n) {
+  return (int32_t)((uint32_t)eini_one_q(s, c, n) ^ 0x80808080u);
+}
 
-// Vectors of eight (Z) or four (Y) such: H of f16 and B of bf16 to f32, W two of 16 bits, S of i8
-// and U of u8 as two of 16 bits, Q four of 8 bits, F the same less 128. .._RUN: values that follow
-// each other along k lie so.
+// Vectors of eight (z) or four (y) such, and of f16 and bf16 as f32. run: values that follow each
+// other along k lie so.
 #define EINI_READ16(s) _mm_loadu_si128((const __m128i *)(const void *)(s))
 #define EINI_READ32(s) _mm256_loadu_si256((const __m256i *)(const void *)(s))
 #define EINI_READ8(s) _mm_loadl_epi64((const __m128i *)(const void *)(s))
@@ -59,170 +59,259 @@ EINI_T256 EINI_INLINE __m128i eini_read4(const void *s) {
   memcpy(&x, s, 4);
   return _mm_cvtsi32_si128(x);
 }
-#define EINI_GETT_ZF(x) _mm256_castsi256_ps(x)
-#define EINI_GETT_YF(x) _mm_castsi128_ps(x)
-#define EINI_GETT_H_Z(s, c) _mm256_cvtph_ps(EINI_READ16(s))
-#define EINI_GETT_B_Z(s, c) \
-  EINI_GETT_ZF(_mm256_slli_epi32(_mm256_cvtepu16_epi32(EINI_READ16(s)), 16))
-#define EINI_GETT_H_Y(s, c) _mm_cvtph_ps(EINI_READ8(s))
-#define EINI_GETT_B_Y(s, c) \
-  EINI_GETT_YF(_mm_slli_epi32(_mm_cvtepu16_epi32(EINI_READ8(s)), 16))
-EINI_T512 EINI_INLINE __m256 eini_gett_zip_z(__m128i a, __m128i b) {
-  return EINI_GETT_ZF(_mm256_inserti128_si256(
+EINI_T512 EINI_INLINE __m256 eini_load_f16z(const uint16_t *s) {
+  return _mm256_cvtph_ps(EINI_READ16(s));
+}
+EINI_T512 EINI_INLINE __m256 eini_load_bf16z(const uint16_t *s) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(EINI_READ16(s)), 16));
+}
+EINI_T256 EINI_INLINE __m128 eini_load_f16y(const uint16_t *s) {
+  return _mm_cvtph_ps(EINI_READ8(s));
+}
+EINI_T256 EINI_INLINE __m128 eini_load_bf16y(const uint16_t *s) {
+  return _mm_castsi128_ps(_mm_slli_epi32(_mm_cvtepu16_epi32(EINI_READ8(s)), 16));
+}
+
+EINI_T512 EINI_INLINE __m256 eini_zip_z(__m128i a, __m128i b) {
+  return _mm256_castsi256_ps(_mm256_inserti128_si256(
       _mm256_castsi128_si256(_mm_unpacklo_epi16(a, b)), _mm_unpackhi_epi16(a, b), 1));
 }
-EINI_T512 EINI_INLINE __m256 eini_gett_fours(const uint8_t *s, const int64_t *c, int flip) {
+EINI_T512 EINI_INLINE __m256 eini_load_wz(const uint16_t *s, const int64_t *c) {
+  return eini_zip_z(EINI_READ16(s + c[0]), EINI_READ16(s + c[1]));
+}
+EINI_T512 EINI_INLINE __m256 eini_load_sz(const int8_t *s, const int64_t *c) {
+  return eini_zip_z(_mm_cvtepi8_epi16(EINI_READ8(s + c[0])),
+                    _mm_cvtepi8_epi16(EINI_READ8(s + c[1])));
+}
+EINI_T512 EINI_INLINE __m256 eini_load_uz(const uint8_t *s, const int64_t *c) {
+  return eini_zip_z(_mm_cvtepu8_epi16(EINI_READ8(s + c[0])),
+                    _mm_cvtepu8_epi16(EINI_READ8(s + c[1])));
+}
+EINI_T512 EINI_INLINE __m256 eini_fours(const uint8_t *s, const int64_t *c, int flip) {
   const __m128i a = _mm_unpacklo_epi8(EINI_READ8(s + c[0]), EINI_READ8(s + c[1]));
   const __m128i b = _mm_unpacklo_epi8(EINI_READ8(s + c[2]), EINI_READ8(s + c[3]));
   const __m128i f = _mm_set1_epi8((char)flip);
-  return eini_gett_zip_z(_mm_xor_si128(a, f), _mm_xor_si128(b, f));
+  return eini_zip_z(_mm_xor_si128(a, f), _mm_xor_si128(b, f));
 }
-#define EINI_GETT_W_Z(s, c) eini_gett_zip_z(EINI_READ16(s + (c)[0]), EINI_READ16(s + (c)[1]))
-#define EINI_GETT_S_Z(s, c)                                                                      \
-  eini_gett_zip_z(_mm_cvtepi8_epi16(EINI_READ8(s + (c)[0])),                                    \
-                  _mm_cvtepi8_epi16(EINI_READ8(s + (c)[1])))
-#define EINI_GETT_U_Z(s, c)                                                                      \
-  eini_gett_zip_z(_mm_cvtepu8_epi16(EINI_READ8(s + (c)[0])),                                    \
-                  _mm_cvtepu8_epi16(EINI_READ8(s + (c)[1])))
-#define EINI_GETT_Q_Z(s, c) eini_gett_fours(s, c, 0)
-#define EINI_GETT_F_Z(s, c) eini_gett_fours(s, c, -128)
-#define EINI_GETT_W_Y(s, c) \
-  EINI_GETT_YF(_mm_unpacklo_epi16(EINI_READ8(s + (c)[0]), EINI_READ8(s + (c)[1])))
-#define EINI_GETT_S_Y(s, c)                                                                      \
-  EINI_GETT_YF(_mm_unpacklo_epi16(_mm_cvtepi8_epi16(eini_read4(s + (c)[0])),                    \
-                                  _mm_cvtepi8_epi16(eini_read4(s + (c)[1]))))
-#define EINI_GETT_U_Y(s, c)                                                                      \
-  EINI_GETT_YF(_mm_unpacklo_epi16(_mm_cvtepu8_epi16(eini_read4(s + (c)[0])),                    \
-                                  _mm_cvtepu8_epi16(eini_read4(s + (c)[1]))))
-#define EINI_GETT_W_Z_RUN(s, c) EINI_GETT_ZF(EINI_READ32(s))
-#define EINI_GETT_S_Z_RUN(s, c) EINI_GETT_ZF(_mm256_cvtepi8_epi16(EINI_READ16(s)))
-#define EINI_GETT_U_Z_RUN(s, c) EINI_GETT_ZF(_mm256_cvtepu8_epi16(EINI_READ16(s)))
-#define EINI_GETT_Q_Z_RUN(s, c) EINI_GETT_ZF(EINI_READ32(s))
-#define EINI_GETT_F_Z_RUN(s, c) \
-  EINI_GETT_ZF(_mm256_xor_si256(EINI_READ32(s), _mm256_set1_epi8((char)-128)))
-#define EINI_GETT_W_Y_RUN(s, c) EINI_GETT_YF(EINI_READ16(s))
-#define EINI_GETT_S_Y_RUN(s, c) EINI_GETT_YF(_mm_cvtepi8_epi16(EINI_READ8(s)))
-#define EINI_GETT_U_Y_RUN(s, c) EINI_GETT_YF(_mm_cvtepu8_epi16(EINI_READ8(s)))
+EINI_T512 EINI_INLINE __m256 eini_load_qz(const uint8_t *s, const int64_t *c) {
+  return eini_fours(s, c, 0);
+}
+EINI_T512 EINI_INLINE __m256 eini_load_fz(const uint8_t *s, const int64_t *c) {
+  return eini_fours(s, c, -128);
+}
+EINI_T256 EINI_INLINE __m128 eini_load_wy(const uint16_t *s, const int64_t *c) {
+  return _mm_castsi128_ps(_mm_unpacklo_epi16(EINI_READ8(s + c[0]), EINI_READ8(s + c[1])));
+}
+EINI_T256 EINI_INLINE __m128 eini_load_sy(const int8_t *s, const int64_t *c) {
+  return _mm_castsi128_ps(_mm_unpacklo_epi16(_mm_cvtepi8_epi16(eini_read4(s + c[0])),
+                                             _mm_cvtepi8_epi16(eini_read4(s + c[1]))));
+}
+EINI_T256 EINI_INLINE __m128 eini_load_uy(const uint8_t *s, const int64_t *c) {
+  return _mm_castsi128_ps(_mm_unpacklo_epi16(_mm_cvtepu8_epi16(eini_read4(s + c[0])),
+                                             _mm_cvtepu8_epi16(eini_read4(s + c[1]))));
+}
 
-#define EINI_GETT_NARROW_Z(NAME, S, T, N, ONE, L, RUN)                                           \
-  EINI_GETT_SWAP8(NAME##_swap, S, T, L)                                                          \
-  EINI_GETT_SWAP8(NAME##_turn, S, T, RUN)                                                        \
-  EINI_T512 EINI_INLINE void NAME##_copy(T *d, const S *s, const int64_t *c) {                   \
-    (void)c;                                                                                     \
-    _mm256_storeu_ps((float *)(void *)d, L(s, c));                                               \
-  }                                                                                              \
-  EINI_GETT_PACK(NAME, EINI_T512, S, T, 8, N, ONE, NAME##_copy, NAME##_swap, NAME##_turn)
-#define EINI_GETT_NARROW_Y(NAME, S, T, N, ONE, L, RUN)                                           \
-  EINI_GETT_SWAP4(NAME##_swap, S, T, L)                                                          \
-  EINI_GETT_SWAP4(NAME##_turn, S, T, RUN)                                                        \
-  EINI_T256 EINI_INLINE void NAME##_copy(T *d, const S *s, const int64_t *c) {                   \
-    (void)c;                                                                                     \
-    _mm_storeu_ps((float *)(void *)d, L(s, c));                                                  \
-  }                                                                                              \
-  EINI_GETT_PACK(NAME, EINI_T256, S, T, 4, N, ONE, NAME##_copy, NAME##_swap, NAME##_turn)
-EINI_GETT_NARROW_Z(eini_gett_pack_hz, uint16_t, float, 1, EINI_GETT_ONE_H, EINI_GETT_H_Z,
-                   EINI_GETT_H_Z)
-EINI_GETT_NARROW_Z(eini_gett_pack_bz, uint16_t, float, 1, EINI_GETT_ONE_B, EINI_GETT_B_Z,
-                   EINI_GETT_B_Z)
-EINI_GETT_NARROW_Z(eini_gett_pack_wz, uint16_t, int32_t, 2, eini_gett_one_w, EINI_GETT_W_Z,
-                   EINI_GETT_W_Z_RUN)
-EINI_GETT_NARROW_Z(eini_gett_pack_sz, int8_t, int32_t, 2, eini_gett_one_s, EINI_GETT_S_Z,
-                   EINI_GETT_S_Z_RUN)
-EINI_GETT_NARROW_Z(eini_gett_pack_uz, uint8_t, int32_t, 2, eini_gett_one_u, EINI_GETT_U_Z,
-                   EINI_GETT_U_Z_RUN)
-EINI_GETT_NARROW_Z(eini_gett_pack_qz, uint8_t, int32_t, 4, eini_gett_one_q, EINI_GETT_Q_Z,
-                   EINI_GETT_Q_Z_RUN)
-EINI_GETT_NARROW_Z(eini_gett_pack_fz, uint8_t, int32_t, 4, eini_gett_one_f, EINI_GETT_F_Z,
-                   EINI_GETT_F_Z_RUN)
-EINI_GETT_NARROW_Y(eini_gett_pack_hy, uint16_t, float, 1, EINI_GETT_ONE_H, EINI_GETT_H_Y,
-                   EINI_GETT_H_Y)
-EINI_GETT_NARROW_Y(eini_gett_pack_by, uint16_t, float, 1, EINI_GETT_ONE_B, EINI_GETT_B_Y,
-                   EINI_GETT_B_Y)
-EINI_GETT_NARROW_Y(eini_gett_pack_wy, uint16_t, int32_t, 2, eini_gett_one_w, EINI_GETT_W_Y,
-                   EINI_GETT_W_Y_RUN)
-EINI_GETT_NARROW_Y(eini_gett_pack_sy, int8_t, int32_t, 2, eini_gett_one_s, EINI_GETT_S_Y,
-                   EINI_GETT_S_Y_RUN)
-EINI_GETT_NARROW_Y(eini_gett_pack_uy, uint8_t, int32_t, 2, eini_gett_one_u, EINI_GETT_U_Y,
-                   EINI_GETT_U_Y_RUN)
-#undef EINI_GETT_NARROW_Z
-#undef EINI_GETT_NARROW_Y
+EINI_T512 EINI_INLINE __m256 eini_run_wz(const void *s) {
+  return _mm256_castsi256_ps(EINI_READ32(s));
+}
+EINI_T512 EINI_INLINE __m256 eini_run_sz(const int8_t *s) {
+  return _mm256_castsi256_ps(_mm256_cvtepi8_epi16(EINI_READ16(s)));
+}
+EINI_T512 EINI_INLINE __m256 eini_run_uz(const uint8_t *s) {
+  return _mm256_castsi256_ps(_mm256_cvtepu8_epi16(EINI_READ16(s)));
+}
+EINI_T512 EINI_INLINE __m256 eini_run_qz(const uint8_t *s) { return eini_run_wz(s); }
+EINI_T512 EINI_INLINE __m256 eini_run_fz(const uint8_t *s) {
+  return _mm256_castsi256_ps(_mm256_xor_si256(EINI_READ32(s), _mm256_set1_epi8((char)-128)));
+}
+EINI_T256 EINI_INLINE __m128 eini_run_wy(const uint16_t *s) {
+  return _mm_castsi128_ps(EINI_READ16(s));
+}
+EINI_T256 EINI_INLINE __m128 eini_run_sy(const int8_t *s) {
+  return _mm_castsi128_ps(_mm_cvtepi8_epi16(EINI_READ8(s)));
+}
+EINI_T256 EINI_INLINE __m128 eini_run_uy(const uint8_t *s) {
+  return _mm_castsi128_ps(_mm_cvtepu8_epi16(EINI_READ8(s)));
+}
+
+#define EINI_PACK_ISA z
+#define EINI_PACK_AT EINI_T512
+#define EINI_PACK_WITH 4z
+#define EINI_PACK_G 8
+#define EINI_PACK f16
+#define EINI_PACK_S uint16_t
+#define EINI_PACK_T float
+#include EINSUM_CPU_FILE
+#define EINI_PACK bf16
+#define EINI_PACK_S uint16_t
+#define EINI_PACK_T float
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_N
+#define EINI_PACK_N 4
+#define EINI_PACK q
+#define EINI_PACK_S uint8_t
+#define EINI_PACK_T int32_t
+#include EINSUM_CPU_FILE
+#define EINI_PACK f
+#define EINI_PACK_S uint8_t
+#define EINI_PACK_T int32_t
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_N
+#define EINI_PACK_N 2
+#define EINI_PACK w
+#define EINI_PACK_S uint16_t
+#define EINI_PACK_T int32_t
+#include EINSUM_CPU_FILE
+#define EINI_PACK s
+#define EINI_PACK_S int8_t
+#define EINI_PACK_T int32_t
+#include EINSUM_CPU_FILE
+#define EINI_PACK u
+#define EINI_PACK_S uint8_t
+#define EINI_PACK_T int32_t
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_ISA
+#undef EINI_PACK_AT
+#undef EINI_PACK_WITH
+#undef EINI_PACK_G
+#define EINI_PACK_ISA y
+#define EINI_PACK_AT EINI_T256
+#define EINI_PACK_WITH 4y
+#define EINI_PACK_G 4
+#define EINI_PACK w
+#define EINI_PACK_S uint16_t
+#define EINI_PACK_T int32_t
+#include EINSUM_CPU_FILE
+#define EINI_PACK s
+#define EINI_PACK_S int8_t
+#define EINI_PACK_T int32_t
+#include EINSUM_CPU_FILE
+#define EINI_PACK u
+#define EINI_PACK_S uint8_t
+#define EINI_PACK_T int32_t
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_N
+#define EINI_PACK_N 1
+#define EINI_PACK f16
+#define EINI_PACK_S uint16_t
+#define EINI_PACK_T float
+#include EINSUM_CPU_FILE
+#define EINI_PACK bf16
+#define EINI_PACK_S uint16_t
+#define EINI_PACK_T float
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_ISA
+#undef EINI_PACK_AT
+#undef EINI_PACK_WITH
+#undef EINI_PACK_G
 #endif  // EINI_CPU_X86
-#undef EINI_GETT_PACK
-#undef EINI_GETT_SWAP8
-#undef EINI_GETT_SWAP4
+#undef EINI_PACK_N
+#undef EINI_KERNELS
 
 // ---- dot products in lanes
 #if EINI_CPU_X86
-#define EINI_GETT_WY_T int32_t
-#define EINI_GETT_WY_V __m256i
-#define EINI_GETT_WY_W 8
-#define EINI_GETT_WY_LOAD(p) EINI_YI_LOAD(p)
-#define EINI_GETT_WY_STORE(p, x) EINI_YI_STORE(p, x)
-#define EINI_GETT_WY_STREAM(p, x, m) EINI_YI_STREAM(p, x, m)
-#define EINI_GETT_WY_SET(x) _mm256_set1_epi32(x)
-#define EINI_GETT_WY_ADD(a, b) _mm256_add_epi32(a, b)
-#define EINI_GETT_WY_FMA(a, b, c) _mm256_add_epi32(c, _mm256_madd_epi16(a, b))
-EINI_GETT_TILES(eini_gett_wy, EINI_T256, EINI_GETT_WY_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
-                EINI_GETT_FEW_3X4)
+#define EINI_WY_TAG wy
+#define EINI_WY_AT EINI_T256
+#define EINI_WY_BYTES 4
+#define EINI_WY_T int32_t
+#define EINI_WY_V __m256i
+#define EINI_WY_W 8
+#define EINI_WY_LOAD(p) EINI_YI_LOAD(p)
+#define EINI_WY_STORE(p, x) EINI_YI_STORE(p, x)
+#define EINI_WY_STREAM(p, x, m) EINI_YI_STREAM(p, x, m)
+#define EINI_WY_SET(x) _mm256_set1_epi32(x)
+#define EINI_WY_ADD(a, b) _mm256_add_epi32(a, b)
+#define EINI_WY_FMA(a, b, c) _mm256_add_epi32(c, _mm256_madd_epi16(a, b))
+
+#define EINI_KERNELS EINI_KERNELS_TILE
+#define EINI_TILE_NV 3
+#define EINI_TILE_NU 4
+#define EINI_TILE_KIND EINI_TILE_DOTS
+#define EINI_VEC EINI_WY
+#include EINSUM_CPU_FILE
+#undef EINI_TILE_KIND
+#undef EINI_TILE_NU
 #endif  // EINI_CPU_X86
 
 #if EINI_CPU_DOTS
-#define EINI_GETT_BZ_T float
-#define EINI_GETT_BZ_V __m512
-#define EINI_GETT_BZ_W 16
-#define EINI_GETT_BZ_LOAD EINI_ZS_LOAD
-#define EINI_GETT_BZ_STORE EINI_ZS_STORE
-#define EINI_GETT_BZ_STREAM EINI_ZS_STREAM
-#define EINI_GETT_BZ_SET EINI_ZS_SET
-#define EINI_GETT_BZ_ADD EINI_ZS_ADD
-#define EINI_GETT_BZ_FMA(a, b, c) _mm512_dpbf16_ps(c, (__m512bh)(a), (__m512bh)(b))
-EINI_GETT_TILES(eini_gett_bz, EINI_TDOT, EINI_GETT_BZ_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
-                EINI_GETT_FEW_3X8)
+#define EINI_BZ_TAG bz
+#define EINI_BZ_AT EINI_TDOT
+#define EINI_BZ_BYTES 4
+#define EINI_BZ_T float
+#define EINI_BZ_V __m512
+#define EINI_BZ_W 16
+#define EINI_BZ_LOAD EINI_ZS_LOAD
+#define EINI_BZ_STORE EINI_ZS_STORE
+#define EINI_BZ_STREAM EINI_ZS_STREAM
+#define EINI_BZ_SET EINI_ZS_SET
+#define EINI_BZ_ADD EINI_ZS_ADD
+#define EINI_BZ_FMA(a, b, c) _mm512_dpbf16_ps(c, (__m512bh)(a), (__m512bh)(b))
 
 // The same with products and sums of f32, for subnormal values: the instruction takes them for 0.
-#define EINI_GETT_EZ_T float
-#define EINI_GETT_EZ_V __m512
-#define EINI_GETT_EZ_W 16
-#define EINI_GETT_EZ_LOAD EINI_ZS_LOAD
-#define EINI_GETT_EZ_STORE EINI_ZS_STORE
-#define EINI_GETT_EZ_STREAM EINI_ZS_STREAM
-#define EINI_GETT_EZ_SET EINI_ZS_SET
-#define EINI_GETT_EZ_ADD EINI_ZS_ADD
-#define EINI_GETT_EZ_LOW(x) _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(x), 16))
-#define EINI_GETT_EZ_HIGH(x) \
+#define EINI_EZ_TAG ez
+#define EINI_EZ_AT EINI_T512
+#define EINI_EZ_BYTES 4
+#define EINI_EZ_T float
+#define EINI_EZ_V __m512
+#define EINI_EZ_W 16
+#define EINI_EZ_LOAD EINI_ZS_LOAD
+#define EINI_EZ_STORE EINI_ZS_STORE
+#define EINI_EZ_STREAM EINI_ZS_STREAM
+#define EINI_EZ_SET EINI_ZS_SET
+#define EINI_EZ_ADD EINI_ZS_ADD
+#define EINI_EZ_BOTTOM(x) _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(x), 16))
+#define EINI_EZ_UPPER(x) \
   _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(-65536)))
-#define EINI_GETT_EZ_FMA(a, b, c)                               \
-  _mm512_fmadd_ps(EINI_GETT_EZ_LOW(a), EINI_GETT_EZ_LOW(b),     \
-                  _mm512_fmadd_ps(EINI_GETT_EZ_HIGH(a), EINI_GETT_EZ_HIGH(b), c))
-EINI_GETT_TILES(eini_gett_ez, EINI_T512, EINI_GETT_EZ_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
-                EINI_GETT_FEW_3X8)
+#define EINI_EZ_FMA(a, b, c)                               \
+  _mm512_fmadd_ps(EINI_EZ_BOTTOM(a), EINI_EZ_BOTTOM(b),     \
+                  _mm512_fmadd_ps(EINI_EZ_UPPER(a), EINI_EZ_UPPER(b), c))
 
-#define EINI_GETT_WZ_T int32_t
-#define EINI_GETT_WZ_V __m512i
-#define EINI_GETT_WZ_W 16
-#define EINI_GETT_WZ_LOAD EINI_ZI_LOAD
-#define EINI_GETT_WZ_STORE EINI_ZI_STORE
-#define EINI_GETT_WZ_STREAM EINI_ZI_STREAM
-#define EINI_GETT_WZ_SET EINI_ZI_SET
-#define EINI_GETT_WZ_ADD EINI_ZI_ADD
-#define EINI_GETT_WZ_FMA(a, b, c) _mm512_dpwssd_epi32(c, a, b)
-EINI_GETT_TILES(eini_gett_wz, EINI_TDOT, EINI_GETT_WZ_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
-                EINI_GETT_FEW_3X8)
+#define EINI_WZ_TAG wz
+#define EINI_WZ_AT EINI_TDOT
+#define EINI_WZ_BYTES 4
+#define EINI_WZ_T int32_t
+#define EINI_WZ_V __m512i
+#define EINI_WZ_W 16
+#define EINI_WZ_LOAD EINI_ZI_LOAD
+#define EINI_WZ_STORE EINI_ZI_STORE
+#define EINI_WZ_STREAM EINI_ZI_STREAM
+#define EINI_WZ_SET EINI_ZI_SET
+#define EINI_WZ_ADD EINI_ZI_ADD
+#define EINI_WZ_FMA(a, b, c) _mm512_dpwssd_epi32(c, a, b)
 
 // U is unsigned, V signed.
-#define EINI_GETT_QZ_T int32_t
-#define EINI_GETT_QZ_V __m512i
-#define EINI_GETT_QZ_W 16
-#define EINI_GETT_QZ_LOAD EINI_ZI_LOAD
-#define EINI_GETT_QZ_STORE EINI_ZI_STORE
-#define EINI_GETT_QZ_STREAM EINI_ZI_STREAM
-#define EINI_GETT_QZ_SET EINI_ZI_SET
-#define EINI_GETT_QZ_ADD EINI_ZI_ADD
-#define EINI_GETT_QZ_FMA(a, b, c) _mm512_dpbusd_epi32(c, b, a)
-EINI_GETT_HEADED(eini_gett_qz, EINI_TDOT, EINI_GETT_QZ_, EINI_GETT_SUM_MUL, EINI_GETT_FOLD_SUM, 0,
-                 EINI_GETT_FEW_3X8, 1)
-#undef EINI_GETT_HEADED
+#define EINI_QZ_TAG qz
+#define EINI_QZ_AT EINI_TDOT
+#define EINI_QZ_BYTES 4
+#define EINI_QZ_T int32_t
+#define EINI_QZ_V __m512i
+#define EINI_QZ_W 16
+#define EINI_QZ_LOAD EINI_ZI_LOAD
+#define EINI_QZ_STORE EINI_ZI_STORE
+#define EINI_QZ_STREAM EINI_ZI_STREAM
+#define EINI_QZ_SET EINI_ZI_SET
+#define EINI_QZ_ADD EINI_ZI_ADD
+#define EINI_QZ_FMA(a, b, c) _mm512_dpbusd_epi32(c, b, a)
 
+#define EINI_TILE_NU 8
+#define EINI_TILE_KIND EINI_TILE_DOTS
+#define EINI_VEC EINI_BZ
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_EZ
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_WZ
+#include EINSUM_CPU_FILE
+#undef EINI_TILE_KIND
+#define EINI_TILE_KIND EINI_TILE_HEADS
+#define EINI_VEC EINI_QZ
+#include EINSUM_CPU_FILE
+#undef EINI_TILE_KIND
+#undef EINI_TILE_NU
+#endif  // EINI_CPU_DOTS
+#undef EINI_TILE_NV
+#undef EINI_KERNELS
+
+#if EINI_CPU_DOTS
 // Whether a panel has subnormal values.
 EINI_T512 static int eini_gett_done_bf16(const eini_gett_kit *kit, int is_u, int64_t lanes,
                                          int64_t rows, void *panel) {

@@ -8,7 +8,7 @@
 // are some granules apart or an uneven step, or nowhere.
 enum { EINI_GETT_ROWS, EINI_GETT_ALONG, EINI_GETT_ACROSS, EINI_GETT_UNEVEN, EINI_GETT_NOWHERE };
 
-typedef struct eini_gett_pack_arg {
+struct eini_gett_pack_arg {
   int kind;
   int64_t n, np, nk;           // positions, the same filled up, extent of k
   int64_t lanes;               // of one panel
@@ -18,122 +18,7 @@ typedef struct eini_gett_pack_arg {
   const unsigned char *flat;   // [np / G] whether its lanes are contiguous
   const void *src;
   void *dst;
-} eini_gett_pack_arg;
-
-typedef void (*eini_gett_pack_fn)(const eini_gett_pack_arg *a);
-
-// Asks for the lines at s + r[i] for i < 8, or for fewer lanes less. Vectors may lie in two lines:
-// the one where a row starts, or ends, is asked for besides those of its vectors.
-#define EINI_GETT_AHEAD2(s, r, i) \
-  (EINI_FETCH((s) + (r)[i]), EINI_FETCH((s) + (r)[(i) + 1]))
-#define EINI_GETT_AHEAD(G, s, r)                                                                 \
-  do {                                                                                           \
-    EINI_GETT_AHEAD2(s, r, 0);                                                                   \
-    if (G > 2) EINI_GETT_AHEAD2(s, r, G > 2 ? 2 : 0);                                            \
-    if (G > 4) EINI_GETT_AHEAD2(s, r, G > 4 ? 4 : 0), EINI_GETT_AHEAD2(s, r, G > 4 ? 6 : 0);     \
-  } while (0)
-
-// Operands hold S, panels T: one value of S converted, or N of them that follow each other along k;
-// where k ends within them the others are 0. In what follows q counts T along k, c the offsets of
-// its values. ONE(s, c, n): the T of n values at s + c[i]. COPY(d, s, c): G of them, from s + c[i]
-// on. SWAP(s, r, c, d, o): from s + r[i] + c[..] on, transposed to d + o[i]; RUN: the same where
-// values follow each other along k in the operand, too. But for ONE, c is in s where N is 1.
-// Across: rows are often so far apart that eight of them fill a set of the cache, so lines are
-// asked for when those before them are done with, and no more than four of a row ahead.
-#define EINI_GETT_PACK(NAME, ATTR, S, T, G, N, ONE, COPY, SWAP, RUN)                             \
-  ATTR static void NAME##_some(const eini_gett_pack_arg *a, int64_t p, int64_t q, int64_t to,    \
-                               int64_t by) {                                                     \
-    const S *src = (const S *)a->src;                                                            \
-    T *d = (T *)a->dst + a->place[p / G];                                                        \
-    const int64_t *r = a->row + p;                                                               \
-    for (; q < to; q += by)                                                                      \
-      for (int i = 0; i < G; i++)                                                                \
-        d[q * a->lanes + i] = ONE(src + r[i], a->col + q * N, a->nk - q * N);                    \
-  }                                                                                              \
-  ATTR static void NAME##_rows(const eini_gett_pack_arg *a) {                                    \
-    const int64_t *place = a->place, *row = a->row, ng = a->np / G, whole = a->nk / N;           \
-    const unsigned char *flat = a->flat;                                                         \
-    for (int64_t q = 0; q < whole; q++) {                                                        \
-      const int64_t *c = a->col + q * N;                                                         \
-      const S *src = (const S *)a->src, *s = N == 1 ? src + *c : src;                            \
-      T *d = (T *)a->dst + q * a->lanes;                                                         \
-      for (int64_t g = 0; g < ng; g++)                                                           \
-        if (flat[g]) COPY(d + place[g], s + row[g * G], c);                                      \
-        else                                                                                     \
-          for (int i = 0; i < G; i++) d[place[g] + i] = ONE(src + row[g * G + i], c, N);         \
-    }                                                                                            \
-    for (int64_t p = 0; N > 1 && p < a->np; p += G)                                              \
-      NAME##_some(a, p, whole, (a->nk + N - 1) / N, 1);                                          \
-  }                                                                                              \
-  ATTR static void NAME##_along(const eini_gett_pack_arg *a) {                                   \
-    const int run = N > 1 && a->step == 1;                                                       \
-    const int64_t along = run ? N : 1, whole = a->count / along / G * G;                         \
-    const int64_t step = run || N == 1 ? a->step : a->step / N, by = step * a->lanes;            \
-    const int64_t units = (a->count + along - 1) / along;                                        \
-    int64_t o[G];                                                                                \
-    for (int i = 0; i < G; i++) o[i] = i * by;                                                   \
-    for (int64_t p = 0; p < a->np; p += G)                                                       \
-      for (int64_t q0 = 0; q0 < a->nk; q0 += a->step * a->count)                                 \
-        for (int64_t q = q0; q < q0 + a->step; q += N) {                                         \
-          const int64_t *c = a->col + q, at = q / N;                                             \
-          const S *s = (const S *)a->src + (N == 1 || run ? *c : 0);                             \
-          T *d = (T *)a->dst + a->place[p / G] + at * a->lanes;                                  \
-          const int64_t *then = p + G < a->np ? a->row + p + G : a->row + p;                     \
-          EINI_GETT_AHEAD(G, s + (N == 1 || run ? 0 : *c), then);                                \
-          for (int64_t t = 0; t < whole; t += G) {                                               \
-            EINI_GETT_AHEAD(G, s + (N == 1 || run ? 0 : *c) + (t + G) * along - 1, then);        \
-            if (run) RUN(s + t * along, a->row + p, c, d + t * by, o);                           \
-            else SWAP(s + t, a->row + p, c, d + t * by, o);                                      \
-          }                                                                                      \
-          NAME##_some(a, p, at + whole * step, at + units * step, step);                         \
-        }                                                                                        \
-  }                                                                                              \
-  ATTR static void NAME##_across_at(const eini_gett_pack_arg *a, int64_t p, int64_t t0,          \
-                                    int64_t t1) {                                                \
-    const int64_t ahead = eini_max64(256 / ((t1 - t0) * (int64_t)sizeof(S)), 1);                 \
-    int64_t o[8][G];                                                                             \
-    for (int64_t t = t0; t < t1; t++)                                                            \
-      o[(t - t0) / G][(t - t0) % G] = a->place[p / G + t * (a->step / G)];                       \
-    for (int64_t q = 0; q < a->nk / N; q++) {                                                    \
-      const int64_t *c = a->col + q * N;                                                         \
-      const S *s = (const S *)a->src + (N == 1 ? *c : 0);                                        \
-      const S *now = (const S *)a->src + *c;                                                     \
-      const S *then = (const S *)a->src + a->col[eini_min64(q * N + ahead, a->nk - 1)];          \
-      T *d = (T *)a->dst + q * a->lanes;                                                         \
-      EINI_GETT_AHEAD(G, now + t1 - 1, a->row + p);                                              \
-      for (int64_t t = t0; t < t1; t += G) {                                                     \
-        SWAP(s + t, a->row + p, c, d, o[(t - t0) / G]);                                          \
-        EINI_GETT_AHEAD(G, then + t, a->row + p);                                                \
-      }                                                                                          \
-    }                                                                                            \
-  }                                                                                              \
-  ATTR static void NAME##_across(const eini_gett_pack_arg *a) {                                  \
-    const int64_t whole = a->count / G * G, step = a->step, units = (a->nk + N - 1) / N;         \
-    for (int64_t z = 0; z < a->n; z += step * a->count)                                          \
-      for (int64_t p = z; p < z + step; p += G)                                                  \
-        for (int64_t t = 0; t < whole; t += 8 * G)                                               \
-          NAME##_across_at(a, p, t, eini_min64(t + 8 * G, whole));                               \
-    for (int64_t z = 0; z < a->n; z += step * a->count)                                          \
-      for (int64_t p = z + whole * step; p < z + step * a->count; p += G)                        \
-        NAME##_some(a, p, 0, units, 1);                                                          \
-    for (int64_t p = a->n; p < a->np; p += G) NAME##_some(a, p, 0, units, 1);                    \
-    for (int64_t p = 0; a->nk / N < units && p < a->n; p += G)                                   \
-      NAME##_some(a, p, units - 1, units, 1);                                                    \
-  }                                                                                              \
-  ATTR static void NAME(const eini_gett_pack_arg *a) {                                           \
-    const int kind = N > 1 && a->kind == EINI_GETT_ALONG &&                                      \
-                     (a->step == 1 ? a->count % N != 0 && a->count < a->nk : a->step % N != 0)   \
-                         ? EINI_GETT_NOWHERE : a->kind;                                          \
-    if (kind == EINI_GETT_ROWS) NAME##_rows(a);                                                  \
-    else if (kind == EINI_GETT_ALONG) NAME##_along(a);                                           \
-    else if (kind == EINI_GETT_ACROSS) NAME##_across(a);                                         \
-    else {  /* uneven: few k at a time, so that other positions find their lines in the cache */ \
-      const int64_t few = kind == EINI_GETT_UNEVEN ? 2 : a->nk, units = (a->nk + N - 1) / N;     \
-      for (int64_t q = 0; q < units; q += few)                                                   \
-        for (int64_t p = 0; p < a->np; p += G)                                                   \
-          NAME##_some(a, p, q, eini_min64(q + few, units), 1);                                   \
-    }                                                                                            \
-  }
+};
 
 // Elements are moved whole, and those of c64 are aligned as their parts are.
 #if defined(__GNUC__) || defined(__clang__)
@@ -143,40 +28,48 @@ typedef double eini_gett_8d __attribute__((aligned(4), may_alias));
 typedef int64_t eini_gett_8;
 #endif
 typedef struct eini_gett_16 { double re, im; } eini_gett_16;
-#define EINI_GETT_ONE(s, c, n) ((s)[*(c)])
-#define EINI_GETT_COPY2(d, s, c) ((d)[0] = (s)[0], (d)[1] = (s)[1])
-#define EINI_GETT_COPY4(d, s, c) \
-  ((d)[0] = (s)[0], (d)[1] = (s)[1], (d)[2] = (s)[2], (d)[3] = (s)[3])
-#define EINI_GETT_PLAIN_SWAP(NAME, T, G)                                                         \
-  EINI_INLINE void NAME(const T *s, const int64_t *r, const int64_t *c, T *d, const int64_t *o) {\
-    (void)c;                                                                                     \
-    for (int i = 0; i < G; i++)                                                                  \
-      for (int j = 0; j < G; j++) d[o[j] + i] = s[r[i] + j];                                     \
-  }
-EINI_GETT_PLAIN_SWAP(eini_gett_swap1, unsigned char, 4)
-EINI_GETT_PLAIN_SWAP(eini_gett_swap4, int32_t, 4)
-EINI_GETT_PLAIN_SWAP(eini_gett_swap8, eini_gett_8, 2)
-EINI_GETT_PLAIN_SWAP(eini_gett_swap16, eini_gett_16, 2)
-#undef EINI_GETT_PLAIN_SWAP
-#define EINI_GETT_PACK_SAME(NAME, ATTR, T, G, COPY, SWAP) \
-  EINI_GETT_PACK(NAME, ATTR, T, T, G, 1, EINI_GETT_ONE, COPY, SWAP, SWAP)
-EINI_GETT_PACK_SAME(eini_gett_pack1, EINI_GETT_NONE, unsigned char, 4, EINI_GETT_COPY4,
-                    eini_gett_swap1)
-EINI_GETT_PACK_SAME(eini_gett_pack4, EINI_GETT_NONE, int32_t, 4, EINI_GETT_COPY4, eini_gett_swap4)
-EINI_GETT_PACK_SAME(eini_gett_pack8, EINI_GETT_NONE, eini_gett_8, 2, EINI_GETT_COPY2,
-                    eini_gett_swap8)
-EINI_GETT_PACK_SAME(eini_gett_pack16, EINI_GETT_NONE, eini_gett_16, 2, EINI_GETT_COPY2,
-                    eini_gett_swap16)
+
+#define EINI_KERNELS EINI_KERNELS_PACK
+#define EINI_PACK_N 1
+#define EINI_PACK_AT
+#define EINI_PACK_ISA
+#define EINI_PACK_G 4
+#define EINI_PACK 1
+#define EINI_PACK_T unsigned char
+#include EINSUM_CPU_FILE
+#define EINI_PACK 4
+#define EINI_PACK_T int32_t
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_G
+#define EINI_PACK_G 2
+#define EINI_PACK 8
+#define EINI_PACK_T eini_gett_8
+#include EINSUM_CPU_FILE
+#define EINI_PACK 16
+#define EINI_PACK_T eini_gett_16
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_G
+#undef EINI_PACK_ISA
+#undef EINI_PACK_AT
 
 #if EINI_CPU_X86
-EINI_T512 EINI_INLINE void eini_gett_swap_zd(const eini_gett_8d *s, const int64_t *r,
-                                             const int64_t *c, eini_gett_8d *d,
-                                             const int64_t *o) {
-  (void)c;
-  const __m512d a0 = _mm512_loadu_pd(s + r[0]), a1 = _mm512_loadu_pd(s + r[1]),
-                a2 = _mm512_loadu_pd(s + r[2]), a3 = _mm512_loadu_pd(s + r[3]),
-                a4 = _mm512_loadu_pd(s + r[4]), a5 = _mm512_loadu_pd(s + r[5]),
-                a6 = _mm512_loadu_pd(s + r[6]), a7 = _mm512_loadu_pd(s + r[7]);
+// Loads and stores of so many elements of 4 and of 8 bytes; TURN: rows, transposed.
+EINI_T512 EINI_INLINE __m512d eini_load_8z(const eini_gett_8d *s) { return _mm512_loadu_pd(s); }
+EINI_T512 EINI_INLINE __m256 eini_load_4z(const float *s) { return _mm256_loadu_ps(s); }
+EINI_T256 EINI_INLINE __m128 eini_load_4y(const float *s) { return _mm_loadu_ps(s); }
+EINI_T256 EINI_INLINE __m256d eini_load_8y(const eini_gett_8d *s) {
+  return _mm256_loadu_pd((const double *)(const void *)s);
+}
+EINI_T512 EINI_INLINE void eini_save_8z(eini_gett_8d *d, __m512d x) { _mm512_storeu_pd(d, x); }
+EINI_T512 EINI_INLINE void eini_save_4z(void *d, __m256 x) { _mm256_storeu_ps((float *)d, x); }
+EINI_T256 EINI_INLINE void eini_save_4y(void *d, __m128 x) { _mm_storeu_ps((float *)d, x); }
+EINI_T256 EINI_INLINE void eini_save_8y(eini_gett_8d *d, __m256d x) {
+  _mm256_storeu_pd((double *)(void *)d, x);
+}
+
+EINI_T512 EINI_INLINE void eini_turn_8z(__m512d a0, __m512d a1, __m512d a2, __m512d a3,
+                                        __m512d a4, __m512d a5, __m512d a6, __m512d a7,
+                                        eini_gett_8d *d, const int64_t *o) {
   const __m512d b0 = _mm512_unpacklo_pd(a0, a1), b1 = _mm512_unpackhi_pd(a0, a1),
                 b2 = _mm512_unpacklo_pd(a2, a3), b3 = _mm512_unpackhi_pd(a2, a3),
                 b4 = _mm512_unpacklo_pd(a4, a5), b5 = _mm512_unpackhi_pd(a4, a5),
@@ -196,93 +89,97 @@ EINI_T512 EINI_INLINE void eini_gett_swap_zd(const eini_gett_8d *s, const int64_
   _mm512_storeu_pd(d + o[7], _mm512_shuffle_f64x2(c3, c7, 0xdd));
 }
 
-// Eight T of four bytes each, as LOAD(s, c) makes them, from each of eight rows.
-#define EINI_GETT_SWAP8(NAME, S, T, LOAD)                                                        \
-  EINI_T512 EINI_INLINE void NAME(const S *s, const int64_t *r, const int64_t *c, T *to,         \
-                                  const int64_t *o) {                                            \
-    float *d = (float *)(void *)to;                                                              \
-    (void)c;                                                                                     \
-    const __m256 a0 = LOAD(s + r[0], c), a1 = LOAD(s + r[1], c), a2 = LOAD(s + r[2], c),         \
-                 a3 = LOAD(s + r[3], c), a4 = LOAD(s + r[4], c), a5 = LOAD(s + r[5], c),         \
-                 a6 = LOAD(s + r[6], c), a7 = LOAD(s + r[7], c);                                 \
-    const __m256 b0 = _mm256_unpacklo_ps(a0, a1), b1 = _mm256_unpackhi_ps(a0, a1),               \
-                 b2 = _mm256_unpacklo_ps(a2, a3), b3 = _mm256_unpackhi_ps(a2, a3),               \
-                 b4 = _mm256_unpacklo_ps(a4, a5), b5 = _mm256_unpackhi_ps(a4, a5),               \
-                 b6 = _mm256_unpacklo_ps(a6, a7), b7 = _mm256_unpackhi_ps(a6, a7);               \
-    const __m256 c0 = _mm256_shuffle_ps(b0, b2, 0x44), c1 = _mm256_shuffle_ps(b0, b2, 0xee),     \
-                 c2 = _mm256_shuffle_ps(b1, b3, 0x44), c3 = _mm256_shuffle_ps(b1, b3, 0xee),     \
-                 c4 = _mm256_shuffle_ps(b4, b6, 0x44), c5 = _mm256_shuffle_ps(b4, b6, 0xee),     \
-                 c6 = _mm256_shuffle_ps(b5, b7, 0x44), c7 = _mm256_shuffle_ps(b5, b7, 0xee);     \
-    _mm256_storeu_ps(d + o[0], _mm256_permute2f128_ps(c0, c4, 0x20));                            \
-    _mm256_storeu_ps(d + o[1], _mm256_permute2f128_ps(c1, c5, 0x20));                            \
-    _mm256_storeu_ps(d + o[2], _mm256_permute2f128_ps(c2, c6, 0x20));                            \
-    _mm256_storeu_ps(d + o[3], _mm256_permute2f128_ps(c3, c7, 0x20));                            \
-    _mm256_storeu_ps(d + o[4], _mm256_permute2f128_ps(c0, c4, 0x31));                            \
-    _mm256_storeu_ps(d + o[5], _mm256_permute2f128_ps(c1, c5, 0x31));                            \
-    _mm256_storeu_ps(d + o[6], _mm256_permute2f128_ps(c2, c6, 0x31));                            \
-    _mm256_storeu_ps(d + o[7], _mm256_permute2f128_ps(c3, c7, 0x31));                            \
-  }
+EINI_T512 EINI_INLINE void eini_turn_4z(__m256 a0, __m256 a1, __m256 a2, __m256 a3, __m256 a4,
+                                        __m256 a5, __m256 a6, __m256 a7, void *to,
+                                        const int64_t *o) {
+  float *d = (float *)to;
+  const __m256 b0 = _mm256_unpacklo_ps(a0, a1), b1 = _mm256_unpackhi_ps(a0, a1),
+               b2 = _mm256_unpacklo_ps(a2, a3), b3 = _mm256_unpackhi_ps(a2, a3),
+               b4 = _mm256_unpacklo_ps(a4, a5), b5 = _mm256_unpackhi_ps(a4, a5),
+               b6 = _mm256_unpacklo_ps(a6, a7), b7 = _mm256_unpackhi_ps(a6, a7);
+  const __m256 c0 = _mm256_shuffle_ps(b0, b2, 0x44), c1 = _mm256_shuffle_ps(b0, b2, 0xee),
+               c2 = _mm256_shuffle_ps(b1, b3, 0x44), c3 = _mm256_shuffle_ps(b1, b3, 0xee),
+               c4 = _mm256_shuffle_ps(b4, b6, 0x44), c5 = _mm256_shuffle_ps(b4, b6, 0xee),
+               c6 = _mm256_shuffle_ps(b5, b7, 0x44), c7 = _mm256_shuffle_ps(b5, b7, 0xee);
+  _mm256_storeu_ps(d + o[0], _mm256_permute2f128_ps(c0, c4, 0x20));
+  _mm256_storeu_ps(d + o[1], _mm256_permute2f128_ps(c1, c5, 0x20));
+  _mm256_storeu_ps(d + o[2], _mm256_permute2f128_ps(c2, c6, 0x20));
+  _mm256_storeu_ps(d + o[3], _mm256_permute2f128_ps(c3, c7, 0x20));
+  _mm256_storeu_ps(d + o[4], _mm256_permute2f128_ps(c0, c4, 0x31));
+  _mm256_storeu_ps(d + o[5], _mm256_permute2f128_ps(c1, c5, 0x31));
+  _mm256_storeu_ps(d + o[6], _mm256_permute2f128_ps(c2, c6, 0x31));
+  _mm256_storeu_ps(d + o[7], _mm256_permute2f128_ps(c3, c7, 0x31));
+}
 
-// The same of four.
-#define EINI_GETT_SWAP4(NAME, S, T, LOAD)                                                        \
-  EINI_T256 EINI_INLINE void NAME(const S *s, const int64_t *r, const int64_t *c, T *to,         \
-                                  const int64_t *o) {                                            \
-    float *d = (float *)(void *)to;                                                              \
-    __m128 a0 = LOAD(s + r[0], c), a1 = LOAD(s + r[1], c), a2 = LOAD(s + r[2], c),               \
-           a3 = LOAD(s + r[3], c);                                                               \
-    (void)c;                                                                                     \
-    _MM_TRANSPOSE4_PS(a0, a1, a2, a3);                                                           \
-    _mm_storeu_ps(d + o[0], a0);                                                                 \
-    _mm_storeu_ps(d + o[1], a1);                                                                 \
-    _mm_storeu_ps(d + o[2], a2);                                                                 \
-    _mm_storeu_ps(d + o[3], a3);                                                                 \
-  }
-#define EINI_GETT_LOAD_ZS(s, c) _mm256_loadu_ps(s)
-#define EINI_GETT_LOAD_YS(s, c) _mm_loadu_ps(s)
-EINI_GETT_SWAP8(eini_gett_swap_zs, float, float, EINI_GETT_LOAD_ZS)
-EINI_GETT_SWAP4(eini_gett_swap_ys, float, float, EINI_GETT_LOAD_YS)
-
-#define EINI_GETT_LOAD_YD(s) _mm256_loadu_pd((const double *)(const void *)(s))
-#define EINI_GETT_SAVE_YD(d, v) _mm256_storeu_pd((double *)(void *)(d), v)
-EINI_T256 EINI_INLINE void eini_gett_swap_yd(const eini_gett_8d *s, const int64_t *r,
-                                             const int64_t *c, eini_gett_8d *d,
-                                             const int64_t *o) {
-  (void)c;
-  const __m256d a0 = EINI_GETT_LOAD_YD(s + r[0]), a1 = EINI_GETT_LOAD_YD(s + r[1]),
-                a2 = EINI_GETT_LOAD_YD(s + r[2]), a3 = EINI_GETT_LOAD_YD(s + r[3]);
+EINI_T256 EINI_INLINE void eini_turn_8y(__m256d a0, __m256d a1, __m256d a2, __m256d a3,
+                                        eini_gett_8d *d, const int64_t *o) {
   const __m256d b0 = _mm256_unpacklo_pd(a0, a1), b1 = _mm256_unpackhi_pd(a0, a1),
                 b2 = _mm256_unpacklo_pd(a2, a3), b3 = _mm256_unpackhi_pd(a2, a3);
-  EINI_GETT_SAVE_YD(d + o[0], _mm256_permute2f128_pd(b0, b2, 0x20));
-  EINI_GETT_SAVE_YD(d + o[1], _mm256_permute2f128_pd(b1, b3, 0x20));
-  EINI_GETT_SAVE_YD(d + o[2], _mm256_permute2f128_pd(b0, b2, 0x31));
-  EINI_GETT_SAVE_YD(d + o[3], _mm256_permute2f128_pd(b1, b3, 0x31));
+  eini_save_8y(d + o[0], _mm256_permute2f128_pd(b0, b2, 0x20));
+  eini_save_8y(d + o[1], _mm256_permute2f128_pd(b1, b3, 0x20));
+  eini_save_8y(d + o[2], _mm256_permute2f128_pd(b0, b2, 0x31));
+  eini_save_8y(d + o[3], _mm256_permute2f128_pd(b1, b3, 0x31));
 }
 
-#define EINI_GETT_COPY_ZD(d, s, c) _mm512_storeu_pd(d, _mm512_loadu_pd(s))
-#define EINI_GETT_COPY_ZS(d, s, c) _mm256_storeu_ps(d, _mm256_loadu_ps(s))
-#define EINI_GETT_COPY_YD(d, s, c) EINI_GETT_SAVE_YD(d, EINI_GETT_LOAD_YD(s))
-#define EINI_GETT_COPY_YS(d, s, c) _mm_storeu_ps(d, _mm_loadu_ps(s))
-EINI_GETT_PACK_SAME(eini_gett_pack_zd, EINI_T512, eini_gett_8d, 8, EINI_GETT_COPY_ZD,
-                    eini_gett_swap_zd)
-EINI_GETT_PACK_SAME(eini_gett_pack_zs, EINI_T512, float, 8, EINI_GETT_COPY_ZS, eini_gett_swap_zs)
-EINI_GETT_PACK_SAME(eini_gett_pack_yd, EINI_T256, eini_gett_8d, 4, EINI_GETT_COPY_YD,
-                    eini_gett_swap_yd)
-EINI_GETT_PACK_SAME(eini_gett_pack_ys, EINI_T256, float, 4, EINI_GETT_COPY_YS, eini_gett_swap_ys)
+EINI_T256 EINI_INLINE void eini_turn_4y(__m128 a0, __m128 a1, __m128 a2, __m128 a3, void *to,
+                                        const int64_t *o) {
+  float *d = (float *)to;
+  _MM_TRANSPOSE4_PS(a0, a1, a2, a3);
+  _mm_storeu_ps(d + o[0], a0);
+  _mm_storeu_ps(d + o[1], a1);
+  _mm_storeu_ps(d + o[2], a2);
+  _mm_storeu_ps(d + o[3], a3);
+}
+
+#define EINI_PACK_ISA z
+#define EINI_PACK_AT EINI_T512
+#define EINI_PACK_G 8
+#define EINI_PACK_WITH 8z
+#define EINI_PACK 8
+#define EINI_PACK_T eini_gett_8d
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_WITH
+#define EINI_PACK_WITH 4z
+#define EINI_PACK 4
+#define EINI_PACK_T float
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_WITH
+#undef EINI_PACK_ISA
+#undef EINI_PACK_AT
+#undef EINI_PACK_G
+#define EINI_PACK_ISA y
+#define EINI_PACK_AT EINI_T256
+#define EINI_PACK_G 4
+#define EINI_PACK_WITH 8y
+#define EINI_PACK 8
+#define EINI_PACK_T eini_gett_8d
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_WITH
+#define EINI_PACK_WITH 4y
+#define EINI_PACK 4
+#define EINI_PACK_T float
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_WITH
+#undef EINI_PACK_ISA
+#undef EINI_PACK_AT
+#undef EINI_PACK_G
 #elif EINI_CPU_NEON
-EINI_INLINE void eini_gett_swap_nd(const eini_gett_8d *s, const int64_t *r, const int64_t *c,
-                                   eini_gett_8d *d, const int64_t *o) {
-  (void)c;
-  const float64x2_t a = vld1q_f64((const double *)(const void *)(s + r[0])),
-                    b = vld1q_f64((const double *)(const void *)(s + r[1]));
-  vst1q_f64((double *)(void *)(d + o[0]), vzip1q_f64(a, b));
-  vst1q_f64((double *)(void *)(d + o[1]), vzip2q_f64(a, b));
+EINI_INLINE float64x2_t eini_load_8n(const eini_gett_8d *s) {
+  return vld1q_f64((const double *)(const void *)s);
+}
+EINI_INLINE float32x4_t eini_load_4n(const float *s) { return vld1q_f32(s); }
+EINI_INLINE void eini_save_8n(eini_gett_8d *d, float64x2_t x) {
+  vst1q_f64((double *)(void *)d, x);
+}
+EINI_INLINE void eini_save_4n(float *d, float32x4_t x) { vst1q_f32(d, x); }
+
+EINI_INLINE void eini_turn_8n(float64x2_t a, float64x2_t b, eini_gett_8d *d, const int64_t *o) {
+  eini_save_8n(d + o[0], vzip1q_f64(a, b));
+  eini_save_8n(d + o[1], vzip2q_f64(a, b));
 }
 
-EINI_INLINE void eini_gett_swap_ns(const float *s, const int64_t *r, const int64_t *c, float *d,
-                                   const int64_t *o) {
-  (void)c;
-  const float32x4_t a0 = vld1q_f32(s + r[0]), a1 = vld1q_f32(s + r[1]),
-                    a2 = vld1q_f32(s + r[2]), a3 = vld1q_f32(s + r[3]);
+EINI_INLINE void eini_turn_4n(float32x4_t a0, float32x4_t a1, float32x4_t a2, float32x4_t a3,
+                              float *d, const int64_t *o) {
   const float32x4_t b0 = vzip1q_f32(a0, a2), b1 = vzip2q_f32(a0, a2),  // pairs of columns
                     b2 = vzip1q_f32(a1, a3), b3 = vzip2q_f32(a1, a3);
   vst1q_f32(d + o[0], vzip1q_f32(b0, b2));
@@ -291,91 +188,41 @@ EINI_INLINE void eini_gett_swap_ns(const float *s, const int64_t *r, const int64
   vst1q_f32(d + o[3], vzip2q_f32(b1, b3));
 }
 
-#define EINI_GETT_COPY_ND(d, s, c) \
-  vst1q_f64((double *)(void *)(d), vld1q_f64((const double *)(const void *)(s)))
-#define EINI_GETT_COPY_NS(d, s, c) vst1q_f32(d, vld1q_f32(s))
-EINI_GETT_PACK_SAME(eini_gett_pack_nd, EINI_GETT_NONE, eini_gett_8d, 2, EINI_GETT_COPY_ND,
-                    eini_gett_swap_nd)
-EINI_GETT_PACK_SAME(eini_gett_pack_ns, EINI_GETT_NONE, float, 4, EINI_GETT_COPY_NS,
-                    eini_gett_swap_ns)
+#define EINI_PACK_ISA n
+#define EINI_PACK_AT EINI_UNUSED
+#define EINI_PACK_G 2
+#define EINI_PACK_WITH 8n
+#define EINI_PACK 8
+#define EINI_PACK_T eini_gett_8d
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_WITH
+#undef EINI_PACK_G
+#define EINI_PACK_G 4
+#define EINI_PACK_WITH 4n
+#define EINI_PACK 4
+#define EINI_PACK_T float
+#include EINSUM_CPU_FILE
+#undef EINI_PACK_WITH
+#undef EINI_PACK_ISA
+#undef EINI_PACK_AT
+#undef EINI_PACK_G
 #endif  // EINI_CPU_X86, EINI_CPU_NEON
+#undef EINI_PACK_N
+#undef EINI_KERNELS
 
-// d[i] *= s[i] for products of operands; n is a multiple of every vector.
-typedef void (*eini_gett_times_fn)(int64_t n, void *d, const void *s);
-#define EINI_GETT_TIMES(NAME, ATTR, X)                                                           \
-  ATTR static void NAME(int64_t n, void *dv, const void *sv) {                                   \
-    X##T *d = (X##T *)dv;                                                                        \
-    const X##T *s = (const X##T *)sv;                                                            \
-    for (int64_t i = 0; i < n; i += X##W) X##STORE(d + i, X##MUL(X##LOAD(d + i), X##LOAD(s + i))); \
-  }
-#define EINI_GETT_TIMES_COMPLEX(NAME, T)                                                         \
-  static void NAME(int64_t n, void *dv, const void *sv) {                                        \
-    T *d = (T *)dv;                                                                              \
-    const T *s = (const T *)sv;                                                                  \
-    for (int64_t i = 0; i < 2 * n; i += 2) {                                                     \
-      const T re = d[i] * s[i] - d[i + 1] * s[i + 1];                                            \
-      d[i + 1] = d[i] * s[i + 1] + d[i + 1] * s[i], d[i] = re;                                   \
-    }                                                                                            \
-  }
-EINI_GETT_TIMES(eini_gett_times_pd, EINI_GETT_NONE, EINI_GETT_PD_)
-EINI_GETT_TIMES(eini_gett_times_ps, EINI_GETT_NONE, EINI_GETT_PS_)
-EINI_GETT_TIMES(eini_gett_times_pl, EINI_GETT_NONE, EINI_GETT_PL_)
-EINI_GETT_TIMES(eini_gett_times_pi, EINI_GETT_NONE, EINI_GETT_PI_)
-EINI_GETT_TIMES_COMPLEX(eini_gett_times_cd, double)
-EINI_GETT_TIMES_COMPLEX(eini_gett_times_cs, float)
-#if EINI_CPU_X86
-EINI_GETT_TIMES(eini_gett_times_zd, EINI_T512, EINI_ZD_)
-EINI_GETT_TIMES(eini_gett_times_zs, EINI_T512, EINI_ZS_)
-EINI_GETT_TIMES(eini_gett_times_yd, EINI_T256, EINI_YD_)
-EINI_GETT_TIMES(eini_gett_times_ys, EINI_T256, EINI_YS_)
-#elif EINI_CPU_NEON
-EINI_GETT_TIMES(eini_gett_times_nd, EINI_GETT_NONE, EINI_ND_)
-EINI_GETT_TIMES(eini_gett_times_ns, EINI_GETT_NONE, EINI_NS_)
-#endif
-
-// ---- the kernels of one problem
-typedef struct eini_gett_kit eini_gett_kit;
-
-// What remains to be done with a panel of so many rows, some of them more than were packed. 1: it
-// has values that only the exact tile takes.
-typedef int (*eini_gett_done_fn)(const eini_gett_kit *kit, int is_u, int64_t lanes, int64_t rows,
-                                 void *panel);
-
-struct eini_gett_kit {
-  eini_gett_tile_fn tile;
-  eini_gett_fold_fn fold, by;  // by: scales; NULL: it cannot
-  eini_gett_pack_fn pack_v, pack_u;
-  eini_gett_times_fn times;    // products of operands; NULL: none
-  int parts;                   // reals of an element: 2 for complex
-  int size;                    // bytes of an element
-  int w, nv, nu;               // elements of a vector; vectors and columns of the largest tile
-  int gv, gu;                  // granules of V and U
-  int cols;                    // columns of a tile, in elements: a multiple of it
-  int isa, type;               // type: dtype of sums
-  int form, group;             // see section gett-narrow; values of k in an element of a panel
-  int head, round;             // rows that a panel begins with; the others are a multiple of round
-  int flip_u, flip_v;          // i8: panels hold values plus or less 128
-  eini_gett_tile_fn exact;     // what takes all values; NULL: the tile does
-  eini_gett_done_fn done;      // NULL: nothing
-};
+#define EINI_KERNELS EINI_KERNELS_COMPLEX
+#define EINI_VEC EINI_PD
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_PS
+#include EINSUM_CPU_FILE
+#undef EINI_KERNELS
 
 // Rows of a panel of so many k that a tile multiplies.
 static int64_t eini_gett_rows(const eini_gett_kit *kit, int64_t nk) {
   return eini_up((nk + kit->group - 1) / kit->group, kit->round);
 }
 
-#define EINI_GETT_BY_PAIR(N)                                                    \
-  switch (pair) {                                                               \
-    case EIN_PAIR_SUM_MUL: k->tile = N##_sm, k->fold = N##_sum; break;          \
-    case EIN_PAIR_MIN_ADD: k->tile = N##_na, k->fold = N##_min; break;          \
-    case EIN_PAIR_MAX_ADD: k->tile = N##_xa, k->fold = N##_max; break;          \
-    case EIN_PAIR_SUM_SQDIFF: k->tile = N##_sq, k->fold = N##_sum; break;       \
-    case EIN_PAIR_SUM_ABSDIFF: k->tile = N##_sd, k->fold = N##_sum; break;      \
-    case EIN_PAIR_MAX_ABSDIFF: k->tile = N##_xd, k->fold = N##_max; break;      \
-    default: break;                                                             \
-  }
-
-// The tile of a real dtype, and its shape in reals.
+// The shape of a tile in reals.
 static void eini_gett_shape(eini_gett_kit *k, int w, int nv, int nu) {
   k->w = w, k->nv = nv, k->nu = nu;
 }
@@ -387,114 +234,70 @@ static int eini_gett_plain(const ein_contract *c, const eini_gett_kit *k) {
 
 static void eini_gett_kit_f64(int isa, ein_pair pair, eini_gett_kit *k) {
 #if EINI_CPU_X86
-  if (isa == EINI_ISA_AVX512) {
-    EINI_GETT_BY_PAIR(eini_gett_zd)
-    k->by = eini_gett_zd_by;
-    eini_gett_shape(k, 8, 3, 8);
-    return;
-  }
-  if (isa == EINI_ISA_AVX2) {
-    EINI_GETT_BY_PAIR(eini_gett_yd)
-    k->by = eini_gett_yd_by;
-    eini_gett_shape(k, 4, 3, 4);
-    return;
-  }
-#endif  // EINI_CPU_X86
-#if EINI_CPU_NEON
-  if (isa == EINI_ISA_NEON) {
-    EINI_GETT_BY_PAIR(eini_gett_nd)
-    k->by = eini_gett_nd_by;
-    eini_gett_shape(k, 2, 2, 8);
-    return;
-  }
-#endif
+  if (isa == EINI_ISA_AVX512) eini_gett_kit_zd(pair, k);
+  else if (isa == EINI_ISA_AVX2) eini_gett_kit_yd(pair, k);
+  else eini_gett_kit_pd(pair, k);
+#elif EINI_CPU_NEON
+  if (isa == EINI_ISA_NEON) eini_gett_kit_nd(pair, k);
+  else eini_gett_kit_pd(pair, k);
+#else  // EINI_CPU_X86, EINI_CPU_NEON
   (void)isa;
-  EINI_GETT_BY_PAIR(eini_gett_pd)
-  k->by = eini_gett_pd_by;
-  eini_gett_shape(k, 4, 1, 4);
+  eini_gett_kit_pd(pair, k);
+#endif
 }
 
 static void eini_gett_kit_f32(int isa, ein_pair pair, eini_gett_kit *k) {
 #if EINI_CPU_X86
-  if (isa == EINI_ISA_AVX512) {
-    EINI_GETT_BY_PAIR(eini_gett_zs)
-    k->by = eini_gett_zs_by;
-    eini_gett_shape(k, 16, 3, 8);
-    return;
-  }
-  if (isa == EINI_ISA_AVX2) {
-    EINI_GETT_BY_PAIR(eini_gett_ys)
-    k->by = eini_gett_ys_by;
-    eini_gett_shape(k, 8, 3, 4);
-    return;
-  }
-#endif  // EINI_CPU_X86
-#if EINI_CPU_NEON
-  if (isa == EINI_ISA_NEON) {
-    EINI_GETT_BY_PAIR(eini_gett_ns)
-    k->by = eini_gett_ns_by;
-    eini_gett_shape(k, 4, 2, 8);
-    return;
-  }
-#endif
+  if (isa == EINI_ISA_AVX512) eini_gett_kit_zs(pair, k);
+  else if (isa == EINI_ISA_AVX2) eini_gett_kit_ys(pair, k);
+  else eini_gett_kit_ps(pair, k);
+#elif EINI_CPU_NEON
+  if (isa == EINI_ISA_NEON) eini_gett_kit_ns(pair, k);
+  else eini_gett_kit_ps(pair, k);
+#else  // EINI_CPU_X86, EINI_CPU_NEON
   (void)isa;
-  EINI_GETT_BY_PAIR(eini_gett_ps)
-  k->by = eini_gett_ps_by;
-  eini_gett_shape(k, 4, 1, 4);
+  eini_gett_kit_ps(pair, k);
+#endif
 }
 
+// Of integers vectors have sums of products; the other pairs are plain C's.
 static void eini_gett_kit_int(int isa, int wide, ein_pair pair, eini_gett_kit *k) {
   k->size = wide ? 8 : 4;
+  if (wide) eini_gett_kit_pl(pair, k);
+  else eini_gett_kit_pi(pair, k);
+  if (pair != EIN_PAIR_SUM_MUL) return;
 #if EINI_CPU_X86
-  if (pair == EIN_PAIR_SUM_MUL && isa == EINI_ISA_AVX512) {
-    k->tile = wide ? eini_gett_zl : eini_gett_zi;
-    k->fold = wide ? eini_gett_zl_sum : eini_gett_zi_sum;
-    eini_gett_shape(k, wide ? 8 : 16, 3, 8);
-    return;
-  }
-  if (pair == EIN_PAIR_SUM_MUL && isa == EINI_ISA_AVX2 && !wide) {
-    k->tile = eini_gett_yi, k->fold = eini_gett_yi_sum;
-    eini_gett_shape(k, 8, 3, 4);
-    return;
-  }
+  if (isa == EINI_ISA_AVX512 && wide) eini_gett_kit_zl(pair, k);
+  else if (isa == EINI_ISA_AVX512) eini_gett_kit_zi(pair, k);
+  else if (isa == EINI_ISA_AVX2 && !wide) eini_gett_kit_yi(pair, k);
 #elif EINI_CPU_NEON
-  if (pair == EIN_PAIR_SUM_MUL && isa == EINI_ISA_NEON && !wide) {
-    k->tile = eini_gett_ni, k->fold = eini_gett_ni_sum;
-    eini_gett_shape(k, 4, 2, 8);
-    return;
-  }
+  if (isa == EINI_ISA_NEON && !wide) eini_gett_kit_ni(pair, k);
 #else  // EINI_CPU_X86, EINI_CPU_NEON
   (void)isa;
 #endif
-  if (wide) {
-    EINI_GETT_BY_PAIR(eini_gett_pl)
-  } else {
-    EINI_GETT_BY_PAIR(eini_gett_pi)
-  }
-  eini_gett_shape(k, 4, 1, 4);
 }
 
 // Packing functions and granules, once the shape of the tile is known.
 static void eini_gett_kit_pack(int isa, ein_dtype type, eini_gett_kit *k) {
-  k->pack_v = k->pack_u = k->size == 1   ? eini_gett_pack1
-                          : k->size == 4 ? eini_gett_pack4
-                          : k->size == 8 ? eini_gett_pack8
-                                         : eini_gett_pack16;
+  k->pack_v = k->pack_u = k->size == 1   ? eini_pack_1
+                          : k->size == 4 ? eini_pack_4
+                          : k->size == 8 ? eini_pack_8
+                                         : eini_pack_16;
   k->gv = k->gu = k->size < 8 ? 4 : 2;
   k->times = type == EIN_F64    ? eini_gett_times_pd
              : type == EIN_F32  ? eini_gett_times_ps
              : type == EIN_I64  ? eini_gett_times_pl
              : type == EIN_I32  ? eini_gett_times_pi
-             : type == EIN_C128 ? eini_gett_times_cd
-             : type == EIN_C64  ? eini_gett_times_cs
+             : type == EIN_C128 ? eini_gett_times_complex_pd
+             : type == EIN_C64  ? eini_gett_times_complex_ps
                                 : NULL;
 #if EINI_CPU_X86
   if (isa != EINI_ISA_AVX512 && isa != EINI_ISA_AVX2) return;
-  const eini_gett_pack_fn y = k->size == 4   ? eini_gett_pack_ys
-                              : k->size == 8 ? eini_gett_pack_yd
+  const eini_gett_pack_fn y = k->size == 4   ? eini_pack_4y
+                              : k->size == 8 ? eini_pack_8y
                                              : NULL;
-  const eini_gett_pack_fn z = k->size == 4   ? eini_gett_pack_zs
-                              : k->size == 8 ? eini_gett_pack_zd
+  const eini_gett_pack_fn z = k->size == 4   ? eini_pack_4z
+                              : k->size == 8 ? eini_pack_8z
                                              : NULL;
   if (isa == EINI_ISA_AVX512 && z != NULL && k->w % 8 == 0) k->pack_v = z, k->gv = 8;
   else if (y != NULL && k->w % 4 == 0) k->pack_v = y, k->gv = 4;
@@ -504,8 +307,8 @@ static void eini_gett_kit_pack(int isa, ein_dtype type, eini_gett_kit *k) {
   if (type == EIN_F32) k->times = isa == EINI_ISA_AVX512 ? eini_gett_times_zs : eini_gett_times_ys;
 #elif EINI_CPU_NEON
   if (isa != EINI_ISA_NEON) return;
-  if (k->size == 4) k->pack_v = k->pack_u = eini_gett_pack_ns;  // (granules are as in plain C)
-  if (k->size == 8) k->pack_v = k->pack_u = eini_gett_pack_nd;
+  if (k->size == 4) k->pack_v = k->pack_u = eini_pack_4n;  // (granules are as in plain C)
+  if (k->size == 8) k->pack_v = k->pack_u = eini_pack_8n;
   if (type == EIN_F64) k->times = eini_gett_times_nd;
   if (type == EIN_F32) k->times = eini_gett_times_ns;
 #else  // EINI_CPU_X86, EINI_CPU_NEON
@@ -520,8 +323,7 @@ static int eini_gett_pick(const eini_cpu *cpu, ein_dtype type, ein_pair pair, ei
   k->parts = type == EIN_C64 || type == EIN_C128 ? 2 : 1;
   if (k->parts == 2 && pair != EIN_PAIR_SUM_MUL) return 0;
   if (type == EIN_BOOL) {
-    if (pair == EIN_PAIR_ANY_AND) k->tile = eini_gett_pb_and, k->fold = eini_gett_pb_max;
-    eini_gett_shape(k, 4, 1, 4);
+    if (pair == EIN_PAIR_ANY_AND) eini_gett_kit_pb(EIN_PAIR_SUM_MUL, k);
     k->size = 1;
   } else if (type == EIN_F64 || type == EIN_C128) {
     eini_gett_kit_f64(cpu->isa, pair, k);
@@ -539,4 +341,3 @@ static int eini_gett_pick(const eini_cpu *cpu, ein_dtype type, ein_pair pair, ei
   eini_gett_kit_pack(cpu->isa, type, k);
   return 1;
 }
-#undef EINI_GETT_BY_PAIR

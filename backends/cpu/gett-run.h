@@ -361,15 +361,28 @@ static ein_status eini_gett_run(const eini_cpu *cpu, const ein_contract *c,
 static const eini_cpu_family eini_gett_family = {"gett", eini_gett_plan, eini_gett_run};
 
 // A family for each form of panels of dot products.
-#define EINI_GETT_DOTS(NAME, FORM, TEXT)                                                        \
-  static int NAME##_plan(const eini_rated *cpu, const ein_contract *c, int width,             \
-                         ein_choice *choice) {                                                \
-    return eini_gett_plan_cut(cpu, c, width, 0, FORM, 0, choice);                             \
-  }                                                                                           \
-  static const eini_cpu_family NAME = {TEXT, NAME##_plan, eini_gett_run};
-EINI_GETT_DOTS(eini_gett_bf16, EINI_GETT_BF16, "bf16")
-EINI_GETT_DOTS(eini_gett_i16, EINI_GETT_I16, "i16")
-EINI_GETT_DOTS(eini_gett_i8, EINI_GETT_I8, "i8")
-EINI_GETT_DOTS(eini_gett_amx_f, EINI_GETT_AMX_BF16, "amx bf16")
-EINI_GETT_DOTS(eini_gett_amx_i, EINI_GETT_AMX_I8, "amx i8")
-#undef EINI_GETT_DOTS
+static int eini_gett_bf16_plan(const eini_rated *cpu, const ein_contract *c, int width,
+                               ein_choice *choice) {
+  return eini_gett_plan_cut(cpu, c, width, 0, EINI_GETT_BF16, 0, choice);
+}
+static int eini_gett_i16_plan(const eini_rated *cpu, const ein_contract *c, int width,
+                              ein_choice *choice) {
+  return eini_gett_plan_cut(cpu, c, width, 0, EINI_GETT_I16, 0, choice);
+}
+static int eini_gett_i8_plan(const eini_rated *cpu, const ein_contract *c, int width,
+                             ein_choice *choice) {
+  return eini_gett_plan_cut(cpu, c, width, 0, EINI_GETT_I8, 0, choice);
+}
+static int eini_gett_amx_f_plan(const eini_rated *cpu, const ein_contract *c, int width,
+                                ein_choice *choice) {
+  return eini_gett_plan_cut(cpu, c, width, 0, EINI_GETT_AMX_BF16, 0, choice);
+}
+static int eini_gett_amx_i_plan(const eini_rated *cpu, const ein_contract *c, int width,
+                                ein_choice *choice) {
+  return eini_gett_plan_cut(cpu, c, width, 0, EINI_GETT_AMX_I8, 0, choice);
+}
+static const eini_cpu_family eini_gett_bf16 = {"bf16", eini_gett_bf16_plan, eini_gett_run};
+static const eini_cpu_family eini_gett_i16 = {"i16", eini_gett_i16_plan, eini_gett_run};
+static const eini_cpu_family eini_gett_i8 = {"i8", eini_gett_i8_plan, eini_gett_run};
+static const eini_cpu_family eini_gett_amx_f = {"amx bf16", eini_gett_amx_f_plan, eini_gett_run};
+static const eini_cpu_family eini_gett_amx_i = {"amx i8", eini_gett_amx_i_plan, eini_gett_run};

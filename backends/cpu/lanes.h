@@ -16,26 +16,6 @@
 typedef void (*eini_lanes_turn)(int64_t n, const void *src, const int64_t *r, int64_t ss,
                                 void *dst, const int64_t *o, int64_t ds);
 
-#if EINI_CPU_X86 || EINI_CPU_NEON
-#define EINI_KERNELS EINI_KERNELS_TURN
-#if EINI_CPU_X86
-#define EINI_VEC EINI_ZD
-#include EINSUM_CPU_FILE
-#define EINI_VEC EINI_ZS
-#include EINSUM_CPU_FILE
-#define EINI_VEC EINI_YD
-#include EINSUM_CPU_FILE
-#define EINI_VEC EINI_YS
-#include EINSUM_CPU_FILE
-#else  // EINI_CPU_X86
-#define EINI_VEC EINI_ND
-#include EINSUM_CPU_FILE
-#define EINI_VEC EINI_NS
-#include EINSUM_CPU_FILE
-#endif
-#undef EINI_KERNELS
-#endif  // EINI_CPU_X86 || EINI_CPU_NEON
-
 enum {
   EINI_LANES_SIDE, EINI_LANES_BLOCK, EINI_LANES_ISA,  // words of ein_choice.state
   EINI_LANES_PIECE = 256,   // reals of a piece at most
@@ -70,16 +50,16 @@ static eini_lanes_turn eini_lanes_turn_of(int isa, ein_dtype type, int *granule)
 #if EINI_CPU_X86
   if (isa == EINI_ISA_AVX512) {
     *granule = 8;
-    return wide ? eini_turn_zd : eini_turn_zs;
+    return wide ? eini_pack_turned_8z : eini_pack_turned_4z;
   }
   if (isa == EINI_ISA_AVX2) {
     *granule = 4;
-    return wide ? eini_turn_yd : eini_turn_ys;
+    return wide ? eini_pack_turned_8y : eini_pack_turned_4y;
   }
 #elif EINI_CPU_NEON
   if (isa == EINI_ISA_NEON) {
     *granule = wide ? 2 : 4;
-    return wide ? eini_turn_nd : eini_turn_ns;
+    return wide ? eini_pack_turned_8n : eini_pack_turned_4n;
   }
 #endif
   (void)isa, (void)wide, (void)granule;

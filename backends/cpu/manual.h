@@ -31,9 +31,9 @@
 //                 >>gett-job >>gett-sketch >>gett-plan >>gett-run >>moved >>map-turned >>direct
 //                 >>direct-job >>matvec >>small >>elements >>element-rows >>tiny >>sums >>lanes
 //                 >>families >>measure >>cpu-public
-//   kernels       >>kernels >>line-kernels >>exp-kernels >>turn-kernels >>vectors-kernels
-//                 >>dots-kernels >>direct-kernels >>sums-kernels >>chunk-kernels >>step-kernels
-//                 >>peak-kernels >>kernels-end
+//   kernels       >>kernels >>line-kernels >>exp-kernels >>vectors-kernels >>dots-kernels
+//                 >>direct-kernels >>sums-kernels >>chunk-kernels >>step-kernels >>peak-kernels
+//                 >>plain-kernels >>tile-kernels >>pack-kernels >>amx-kernels >>kernels-end
 //
 // WHAT IT GIVES
 //

@@ -10,10 +10,11 @@
 // give their second argument when one is NaN (NEON: NaN). KEEP: c where it is NaN, else r. TOP and
 // LOW: the extrema of expressions, x where it is NaN. FNMA: c - a * b. RELU: 0 where it is less.
 // TYPE: T as other sections name it in their functions. B: the same bits as integers. EXPS: EXP of
-// eight variables. U: T in memory, written as whatever type; integers unsigned, so that they wrap. LOADM and STOREM touch no lanes but the first n, of
-// the mask MASK(n) of type M; the others are 0. REGS: registers. FAR: the tag of the set that reads
-// what comes from memory, in the first lanes of this one (Zen 4 reads memory 7 % faster by halves
-// of its lines). O: V as it is compared.
+// eight variables. U: T in memory, written as whatever type; integers unsigned, so that they wrap.
+// LOADM and STOREM touch no lanes but the first n, of the mask MASK(n) of type M; the others are 0.
+// REGS: registers. HALF: where vectors have 64 bytes, the set of those of 32, if there is one. FAR:
+// the tag of the set that reads what comes from memory, in the first lanes of this one (Zen 4 reads
+// memory 7 % faster by halves of its lines). O: V as it is compared.
 
 #if defined(__GNUC__) || defined(__clang__)
 #define EINI_ALIAS __attribute__((may_alias))
@@ -37,6 +38,7 @@ typedef uint64_t eini_any_i64 EINI_ALIAS;
 #define EINI_ZD_W 8
 #define EINI_ZD_REGS 32
 #define EINI_ZD_FAR yd
+#define EINI_ZD_HALF EINI_YD
 #define EINI_ZD_LOAD(p) _mm512_loadu_pd(p)
 #define EINI_ZD_STORE(p, x) _mm512_storeu_pd(p, x)
 #define EINI_ZD_M __mmask8
@@ -78,6 +80,7 @@ typedef uint64_t eini_any_i64 EINI_ALIAS;
 #define EINI_ZS_W 16
 #define EINI_ZS_REGS 32
 #define EINI_ZS_FAR ys
+#define EINI_ZS_HALF EINI_YS
 #define EINI_ZS_LOAD(p) _mm512_loadu_ps(p)
 #define EINI_ZS_STORE(p, x) _mm512_storeu_ps(p, x)
 #define EINI_ZS_M __mmask16
@@ -216,6 +219,7 @@ static const int32_t eini_mask_256[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #define EINI_ZL_T int64_t
 #define EINI_ZL_V __m512i
 #define EINI_ZL_W 8
+#define EINI_ZL_HALF EINI_ZL
 #define EINI_ZL_LOAD(p) _mm512_loadu_si512(p)
 #define EINI_ZL_STORE(p, x) _mm512_storeu_si512(p, x)
 #define EINI_ZL_STREAM(p, x, m)                                   \
@@ -235,6 +239,7 @@ static const int32_t eini_mask_256[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #define EINI_ZI_T int32_t
 #define EINI_ZI_V __m512i
 #define EINI_ZI_W 16
+#define EINI_ZI_HALF EINI_YI
 #define EINI_ZI_LOAD(p) _mm512_loadu_si512(p)
 #define EINI_ZI_STORE(p, x) _mm512_storeu_si512(p, x)
 #define EINI_ZI_STREAM(p, x, m)                                   \
@@ -420,6 +425,7 @@ EINI_T512 static inline __m512d eini_min_512pd(__m512d x, __m512d y) {
 #define EINI_NS_SHL(i, n) vshlq_n_u32(i, n)
 
 #define EINI_NI_TAG ni
+#define EINI_NI_AT EINI_UNUSED
 #define EINI_NI_BYTES 4
 #define EINI_NI_T int32_t
 #define EINI_NI_U eini_any_i32
