@@ -4939,17 +4939,21 @@ struct eini_gett_kit {
 
 // Positions of a box are numbered row-major and filled up to whole granules of G lanes with copies
 // of what comes before; operands are contiguous along the lanes, along k, across positions that
-// are some granules apart or an uneven step, or nowhere.
+// are some granules apart, of one axis or of several, or an uneven step, or nowhere.
 enum { EINI_GETT_ROWS, EINI_GETT_ALONG, EINI_GETT_ACROSS, EINI_GETT_UNEVEN, EINI_GETT_NOWHERE };
 
 struct eini_gett_pack_arg {
   int kind;
   int64_t n, np, nk;           // positions, the same filled up, extent of k
   int64_t lanes;               // of one panel
-  int64_t step, count;         // the contiguous index: its step in positions or k, its extent
+  int64_t step, count;         // the contiguous index: its step in k (UNEVEN: in positions), its
+                               //   extent; ACROSS: elements of a run
   const int64_t *row, *col;    // [np], [nk] offsets in the operand
   const int64_t *place;        // [np / G] where a granule goes
   const unsigned char *flat;   // [np / G] whether its lanes are contiguous
+  const int64_t *across;       // ACROSS: [count] positions beside one where a run of memory begins
+  const int64_t *first;        // [nfirst] such positions, of granules
+  int64_t nfirst;
   const void *src;
   void *dst;
 };
@@ -5945,6 +5949,7 @@ typedef struct eini_gett_hand {      // one side of the problem: V or U
   unsigned char *flat[EINI_GETT_OPS];
   int kind[EINI_GETT_OPS];
   int64_t kstep[EINI_GETT_OPS], kcount[EINI_GETT_OPS];
+  int64_t *across[EINI_GETT_OPS], *first[EINI_GETT_OPS], nfirst[EINI_GETT_OPS];
   int64_t shape[EINI_GETT_AXES], nk; // what the tables were built for
   int64_t kshape[EINI_GETT_AXES];
   const char *have[EINI_GETT_OPS];   // what the panels hold
@@ -6027,20 +6032,51 @@ static void eini_gett_table(int n, const int64_t *size, const int64_t *stride, i
   for (; count % fill != 0; count++) out[count] = out[count - 1];
 }
 
+// Whether operand o has runs of memory across positions that are whole granules apart: of axes each
+// of which continues the one before it. Makes the tables of a run and of where runs begin.
+static int eini_gett_across(eini_gett_hand *h, int o) {
+  const int n = h->g.n;
+  int64_t run = 1, step, count = 1;
+  int in[EINI_GETT_AXES] = {0};
+  if (h->step % h->granule != 0) return 0;
+  int64_t *across = h->across[o], *first = h->first[o];
+  across[0] = 0;
+  for (int i = 0; i < n - 1;) {
+    if (in[i] || h->g.size[i] == 1 || h->s->row[o][i] != run) {
+      i++;
+      continue;
+    }
+    step = h->step;
+    for (int t = i + 1; t < n - 1; t++) step *= h->g.size[t];
+    for (int64_t j = 1; j < h->g.size[i]; j++)
+      for (int64_t t = 0; t < run; t++) across[j * run + t] = across[t] + j * step;
+    in[i] = 1, run *= h->g.size[i], i = 0;
+  }
+  if (run < h->granule) return 0;
+  first[0] = 0;
+  step = h->step;
+  for (int64_t p = h->granule; p < h->step; p += h->granule) first[count++] = p;
+  for (int i = n - 2; i >= 0; step *= h->g.size[i--]) {
+    if (in[i]) continue;
+    for (int64_t j = 1; j < h->g.size[i]; j++)
+      for (int64_t t = 0; t < count; t++) first[j * count + t] = first[t] + j * step;
+    count *= h->g.size[i];
+  }
+  h->kind[o] = EINI_GETT_ACROSS, h->kcount[o] = run, h->nfirst[o] = count;
+  return 1;
+}
+
 // Where operand o is contiguous within the current boxes.
 static void eini_gett_kind(eini_gett_hand *h, const eini_gett_axes *k, int o) {
   const int n = h->g.n;
-  h->kind[o] = EINI_GETT_NOWHERE;
+  h->kind[o] = n > 0 && h->s->row[o][n - 1] == 1 ? EINI_GETT_ROWS : EINI_GETT_NOWHERE;
+  if (n > 0 && h->s->row[o][n - 1] == 1 && h->g.size[n - 1] >= h->granule) return;
+  if (eini_gett_across(h, o)) return;
   int64_t step = h->step;
-  for (int i = n - 1; i >= 0; i--) {
-    if (h->s->row[o][i] == 1 && h->g.size[i] >= h->granule) {
-      h->kind[o] = i == n - 1 ? EINI_GETT_ROWS
-                   : step % h->granule == 0 ? EINI_GETT_ACROSS
-                                            : EINI_GETT_UNEVEN;
-      h->kstep[o] = step, h->kcount[o] = h->g.size[i];
-      return;
-    }
-    if (i < n - 1) step *= h->g.size[i];
+  for (int i = n - 2; i >= 0; step *= h->g.size[i--]) {
+    if (h->s->row[o][i] != 1 || h->g.size[i] < h->granule) continue;
+    h->kind[o] = EINI_GETT_UNEVEN, h->kstep[o] = step, h->kcount[o] = h->g.size[i];
+    return;
   }
   step = 1;
   for (int i = k->n - 1; i >= 0; i--) {
@@ -6050,7 +6086,6 @@ static void eini_gett_kind(eini_gett_hand *h, const eini_gett_axes *k, int o) {
     }
     step *= k->size[i];
   }
-  if (n > 0 && h->s->row[o][n - 1] == 1) h->kind[o] = EINI_GETT_ROWS;
 }
 
 // How many trailing positions of a box lie in even steps, and the step.
@@ -6109,11 +6144,12 @@ static void eini_gett_soon_packed(eini_gett_hand *h, int64_t nk, int64_t size) {
                i < end && n < most; i++)
             h->soon[n++] = (row[p] + col[i]) * size;
   if (h->kind[0] == EINI_GETT_ACROSS)
-    for (int64_t z = 0; z < h->n; z += step * count)
-      for (int64_t p = z; p < z + step; p++)
+    for (int64_t i = 0; i < h->nfirst[0]; i++)
+      for (int64_t p = h->first[0][i], end = p + h->granule; p < end; p++)
         for (int64_t q = 0; q < nk; q++)
           for (int64_t t = 0; t < count && n < most; t += lane)
-            h->soon[n++] = (row[p + (eini_min64(t + lane, count) - 1) * step] + col[q]) * size;
+            h->soon[n++] =
+                (row[p + h->across[0][eini_min64(t + lane, count) - 1]] + col[q]) * size;
   for (; n % nk != 0 && n < h->most_soon; n++) h->soon[n] = h->soon[n - 1];
   h->nsoon = n;
 }
@@ -6287,7 +6323,8 @@ static void eini_gett_pack_panels(eini_gett_hand *h, const eini_gett_kit *kit, i
     const int64_t size = (int64_t)ein_dtype_size(h->s->dtype[o]), first = from * h->panel;
     const eini_gett_pack_arg a = {
         h->kind[o], eini_min64(h->n - p, np), np, nk, h->lanes, h->kstep[o], h->kcount[o],
-        h->row[o] + p, h->col[o], h->place + p / g, h->flat[o] + p / g, base[o], into};
+        h->row[o] + p, h->col[o], h->place + p / g, h->flat[o] + p / g, h->across[o], h->first[o],
+        h->nfirst[o], base[o], into};
     if (size == kit->size) h->pack(&a);
     else eini_gett_pack_other(&a, g, size);
     if (made) eini_gett_rest(h, nk, size, into);
@@ -6345,7 +6382,8 @@ static void eini_gett_pack(eini_gett_hand *h, const eini_gett_kit *kit, int is_u
   h->panels = into;
   if (convert != NULL) {  // never shared
     const eini_gett_pack_arg n = {h->kind[0], h->n, h->np, nk, h->lanes, h->kstep[0], h->kcount[0],
-                                  h->row[0], h->col[0], h->place, h->flat[0], base[0],
+                                  h->row[0], h->col[0], h->place, h->flat[0], h->across[0],
+                                  h->first[0], h->nfirst[0], base[0],
                                   into + kit->head * h->lanes * kit->size};
     eini_gett_pack_narrow(h, kit, is_u, convert, &n);
     h->packed += panels * h->panel * kit->size;
@@ -6905,12 +6943,26 @@ static void eini_gett_grow(int n, const int64_t *extent, int64_t *box, int i, in
   box[i] = eini_max64(box[i], eini_min64(b, extent[i]));
 }
 
+// The same, where the axis has unit steps in an operand, for a run of so many elements: axes where
+// the run goes on grow, too. stride: of the operand; or NULL.
+static void eini_gett_grow_run(int n, const int64_t *extent, const int64_t *stride, int64_t *box,
+                               int i, int64_t want, int64_t most, int64_t unit) {
+  int64_t run = 1;
+  eini_gett_grow(n, extent, box, i, want, most, unit);
+  for (int t = 0; stride != NULL && i >= 0 && stride[i] == run && t < n;) {
+    run *= extent[i];
+    if (box[i] < extent[i] || run >= want) return;
+    for (t = 0; t < n && (extent[t] == 1 || stride[t] != run);) t++;
+    if (t < n) eini_gett_grow(n, extent, box, i = t, (want + run - 1) / run, most, 1);
+  }
+}
+
 // A box of at most `most` positions: first some of axes x and y, then more of them, then the rest.
-static void eini_gett_fit(int n, const int64_t *extent, int64_t *box, int64_t most, int x, int y,
-                          int64_t some, int64_t unit) {
+static void eini_gett_fit(int n, const int64_t *extent, const int64_t *stride, int64_t *box,
+                          int64_t most, int x, int y, int64_t some, int64_t unit) {
   for (int i = 0; i < n; i++) box[i] = 1;
-  eini_gett_grow(n, extent, box, x, some, most, unit);
-  eini_gett_grow(n, extent, box, y, some, most, unit);
+  eini_gett_grow_run(n, extent, stride, box, x, some, most, unit);
+  eini_gett_grow_run(n, extent, stride, box, y, some, most, unit);
   eini_gett_grow(n, extent, box, x, 4 * some, most, unit);
   eini_gett_grow(n, extent, box, y, most, most, unit);
   eini_gett_grow(n, extent, box, x, most, most, unit);
@@ -7075,7 +7127,7 @@ static void eini_gett_box_k(const eini_cpu *cpu, eini_gett_sketch *p, int64_t k)
   if (k < kc + kc / 4) kc = k;
   const int ku = p->ordered ? -1 : eini_gett_unit_axis(p->u, p->u->k, p->kx);
   const int kv = p->ordered ? -1 : eini_gett_unit_axis(p->v, p->v->k, p->kx);
-  eini_gett_fit(p->kx->n, p->kx->extent, p->box_k, kc, kv, ku, 16,
+  eini_gett_fit(p->kx->n, p->kx->extent, NULL, p->box_k, kc, kv, ku, 16,
                eini_max64(8, kit->round * kit->group));
   p->nk = eini_gett_product(p->kx->n, p->box_k);
   p->rows = kit->head + eini_gett_rows(kit, p->nk);
@@ -7097,6 +7149,8 @@ static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p) {
   int64_t most_v = eini_max64(p->keep ? eini_min64(room, 512) : room, 4 * kit->w);
   most_v = eini_gett_even_share(all_v, most_v, p->shares[1], unit_v);
   const int za = eini_gett_unit_axis(p->v, p->v->row, p->vx);
+  const int64_t *run_v = p->v->nop > 0 ? p->v->row[0] : NULL;
+  const int64_t *run_u = p->u->nop > 0 ? p->u->row[0] : NULL;
   // More of the side with more traffic: what is read or what is written.
   // Runs of the output that end within lines stay whole.
   const int64_t row = p->vx->n > 0 ? p->vx->extent[p->vx->n - 1] : 1;
@@ -7111,7 +7165,7 @@ static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p) {
   if (read_more && p->ahead && za >= 0 && za + 1 < p->vx->n &&
       p->vx->extent[za] <= most_v / eini_max64(line / 2, unit_v))
     some = eini_max64(some, p->vx->extent[za]);
-  eini_gett_fit(p->vx->n, p->vx->extent, p->box_v, most_v, read_more ? za : p->vx->n - 1,
+  eini_gett_fit(p->vx->n, p->vx->extent, run_v, p->box_v, most_v, read_more ? za : p->vx->n - 1,
                 read_more ? p->vx->n - 1 : za, some, unit_v);
   eini_gett_whole(p->vx->n, p->vx->extent, p->box_v, kit->nv * kit->w, kit->gv, unit_v,
                   8 * p->shares[1]);
@@ -7128,7 +7182,8 @@ static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p) {
   most_u = eini_max64(most_u, 4 * kit->nu);
   most_u = eini_gett_even_share(all_u, most_u, p->shares[2], kit->nu);
   const int zu = eini_gett_unit_axis(p->u, p->u->row, p->ux);
-  eini_gett_fit(p->ux->n, p->ux->extent, p->box_u, most_u, zu, p->ux->n - 1, line, kit->nu);
+  eini_gett_fit(p->ux->n, p->ux->extent, run_u, p->box_u, most_u, zu, p->ux->n - 1, line,
+                kit->nu);
   p->nu = eini_up(eini_gett_product(p->ux->n, p->box_u), kit->nu);
   int64_t cost = 0;
   p->lanes = eini_gett_lanes(kit, p->nv, &cost);
@@ -7160,7 +7215,7 @@ static int eini_gett_in_place(const eini_cpu *cpu, eini_gett_sketch *p) {
   if (x < 0 || (along < 0 && p->u->k[0][x] != 1)) return 0;
   int64_t most_u = eini_max64(cpu->l2 / 4 / (wide * size), 4 * kit->nu);
   const int last = p->ux->n - 1;
-  eini_gett_fit(p->ux->n, p->ux->extent, t.box_u, most_u, along, last, most_u, kit->nu);
+  eini_gett_fit(p->ux->n, p->ux->extent, NULL, t.box_u, most_u, along, last, most_u, kit->nu);
   int64_t step, kc = cpu->l1 / 2 / (kit->nu * size);
   const int64_t even = eini_gett_even(p->ux->n, t.box_u, p->u->row[0], &step);
   if (even < kit->nu || (along >= 0 && step != 1)) return 0;
@@ -7168,7 +7223,7 @@ static int eini_gett_in_place(const eini_cpu *cpu, eini_gett_sketch *p) {
   // The boxes of K are the same for any number of threads.
   most_u = eini_gett_even_share(all_u, most_u, p->shares[2], kit->nu);
   int64_t less[EINI_GETT_AXES];
-  eini_gett_fit(p->ux->n, p->ux->extent, less, most_u, along, last, most_u, kit->nu);
+  eini_gett_fit(p->ux->n, p->ux->extent, NULL, less, most_u, along, last, most_u, kit->nu);
   if (eini_gett_even(p->ux->n, less, p->u->row[0], &step) >= kit->nu)
     memcpy(t.box_u, less, sizeof less);
   for (int i = 0; i < p->kx->n; i++) t.box_k[i] = 1;
@@ -7601,6 +7656,8 @@ static void eini_gett_take_hand(const eini_gett_kit *kit, eini_gett_hand *h, con
     h->row[o] = (int64_t *)(void *)eini_gett_take(base, at, np * 8);
     h->col[o] = (int64_t *)(void *)eini_gett_take(base, at, nk * 8);
     h->flat[o] = (unsigned char *)eini_gett_take(base, at, np);
+    h->across[o] = (int64_t *)(void *)eini_gett_take(base, at, np * 8);
+    h->first[o] = (int64_t *)(void *)eini_gett_take(base, at, np * 8);
   }
 }
 
@@ -14813,42 +14870,48 @@ EINI_PACK_AT static void EINI_PACK_FN(along)(const eini_gett_pack_arg *a) {
 #endif
           EINI_PACK_FN(swap)(s + t, a->row + p, c, d + t * by, o);
         }
+#if EINI_PACK_N == 1
+        if (whole < a->count && whole > 0) {  // the last granule ends with the run
+          const int64_t t = a->count - EINI_PACK_G;
+          EINI_PACK_FN(swap)(s + t, a->row + p, c, d + t * by, o);
+          continue;
+        }
+#endif
         EINI_PACK_FN(some)(a, p, at + whole * step, at + units * step, step);
       }
 }
 
 // Rows are often so far apart that eight of them fill a set of the cache, so lines are asked for
-// when those before them are done with, and no more than four of a row ahead.
+// when those before them are done with, and no more than four of a row ahead. Columns of a run in
+// whole granules, of which the last one ends with the run.
 EINI_PACK_AT static void EINI_PACK_FN(across_at)(const eini_gett_pack_arg *a, int64_t p,
                                                  int64_t t0, int64_t t1) {
   const int64_t ahead = eini_max64(256 / ((t1 - t0) * (int64_t)sizeof(EINI_PACK_S)), 1);
-  int64_t o[8][EINI_PACK_G];
-  for (int64_t t = t0; t < t1; t++)
-    o[(t - t0) / EINI_PACK_G][(t - t0) % EINI_PACK_G] =
-        a->place[p / EINI_PACK_G + t * (a->step / EINI_PACK_G)];
+  int64_t o[8][EINI_PACK_G], from[8];
+  int n = 0;
+  for (int64_t t = t0; t < t1; t += EINI_PACK_G, n++) {
+    from[n] = eini_min64(t, a->count - EINI_PACK_G);
+    for (int i = 0; i < EINI_PACK_G; i++)
+      o[n][i] = a->place[(p + a->across[from[n] + i]) / EINI_PACK_G];
+  }
   for (int64_t q = 0; q < a->nk / EINI_PACK_N; q++) {
     const int64_t *c = a->col + q * EINI_PACK_N;
     const EINI_PACK_S *src = (const EINI_PACK_S *)a->src, *s = src + (EINI_PACK_N == 1 ? *c : 0);
     const EINI_PACK_S *then = src + a->col[eini_min64(q * EINI_PACK_N + ahead, a->nk - 1)];
     EINI_PACK_T *d = (EINI_PACK_T *)a->dst + q * a->lanes;
     EINI_PACK_FN(ahead)(src + *c + t1 - 1, a->row + p);
-    for (int64_t t = t0; t < t1; t += EINI_PACK_G) {
-      EINI_PACK_FN(swap)(s + t, a->row + p, c, d, o[(t - t0) / EINI_PACK_G]);
-      EINI_PACK_FN(ahead)(then + t, a->row + p);
+    for (int i = 0; i < n; i++) {
+      EINI_PACK_FN(swap)(s + from[i], a->row + p, c, d, o[i]);
+      EINI_PACK_FN(ahead)(then + from[i], a->row + p);
     }
   }
 }
 
 EINI_PACK_AT static void EINI_PACK_FN(across)(const eini_gett_pack_arg *a) {
-  const int64_t whole = a->count / EINI_PACK_G * EINI_PACK_G, step = a->step;
   const int64_t units = (a->nk + EINI_PACK_N - 1) / EINI_PACK_N;
-  for (int64_t z = 0; z < a->n; z += step * a->count)
-    for (int64_t p = z; p < z + step; p += EINI_PACK_G)
-      for (int64_t t = 0; t < whole; t += 8 * EINI_PACK_G)
-        EINI_PACK_FN(across_at)(a, p, t, eini_min64(t + 8 * EINI_PACK_G, whole));
-  for (int64_t z = 0; z < a->n; z += step * a->count)
-    for (int64_t p = z + whole * step; p < z + step * a->count; p += EINI_PACK_G)
-      EINI_PACK_FN(some)(a, p, 0, units, 1);
+  for (int64_t i = 0; i < a->nfirst; i++)
+    for (int64_t t = 0; t < a->count; t += 8 * EINI_PACK_G)
+      EINI_PACK_FN(across_at)(a, a->first[i], t, eini_min64(t + 8 * EINI_PACK_G, a->count));
   for (int64_t p = a->n; p < a->np; p += EINI_PACK_G) EINI_PACK_FN(some)(a, p, 0, units, 1);
   for (int64_t p = 0; a->nk / EINI_PACK_N < units && p < a->n; p += EINI_PACK_G)
     EINI_PACK_FN(some)(a, p, units - 1, units, 1);

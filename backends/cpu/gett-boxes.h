@@ -31,6 +31,7 @@ typedef struct eini_gett_hand {      // one side of the problem: V or U
   unsigned char *flat[EINI_GETT_OPS];
   int kind[EINI_GETT_OPS];
   int64_t kstep[EINI_GETT_OPS], kcount[EINI_GETT_OPS];
+  int64_t *across[EINI_GETT_OPS], *first[EINI_GETT_OPS], nfirst[EINI_GETT_OPS];
   int64_t shape[EINI_GETT_AXES], nk; // what the tables were built for
   int64_t kshape[EINI_GETT_AXES];
   const char *have[EINI_GETT_OPS];   // what the panels hold
@@ -113,20 +114,51 @@ static void eini_gett_table(int n, const int64_t *size, const int64_t *stride, i
   for (; count % fill != 0; count++) out[count] = out[count - 1];
 }
 
+// Whether operand o has runs of memory across positions that are whole granules apart: of axes each
+// of which continues the one before it. Makes the tables of a run and of where runs begin.
+static int eini_gett_across(eini_gett_hand *h, int o) {
+  const int n = h->g.n;
+  int64_t run = 1, step, count = 1;
+  int in[EINI_GETT_AXES] = {0};
+  if (h->step % h->granule != 0) return 0;
+  int64_t *across = h->across[o], *first = h->first[o];
+  across[0] = 0;
+  for (int i = 0; i < n - 1;) {
+    if (in[i] || h->g.size[i] == 1 || h->s->row[o][i] != run) {
+      i++;
+      continue;
+    }
+    step = h->step;
+    for (int t = i + 1; t < n - 1; t++) step *= h->g.size[t];
+    for (int64_t j = 1; j < h->g.size[i]; j++)
+      for (int64_t t = 0; t < run; t++) across[j * run + t] = across[t] + j * step;
+    in[i] = 1, run *= h->g.size[i], i = 0;
+  }
+  if (run < h->granule) return 0;
+  first[0] = 0;
+  step = h->step;
+  for (int64_t p = h->granule; p < h->step; p += h->granule) first[count++] = p;
+  for (int i = n - 2; i >= 0; step *= h->g.size[i--]) {
+    if (in[i]) continue;
+    for (int64_t j = 1; j < h->g.size[i]; j++)
+      for (int64_t t = 0; t < count; t++) first[j * count + t] = first[t] + j * step;
+    count *= h->g.size[i];
+  }
+  h->kind[o] = EINI_GETT_ACROSS, h->kcount[o] = run, h->nfirst[o] = count;
+  return 1;
+}
+
 // Where operand o is contiguous within the current boxes.
 static void eini_gett_kind(eini_gett_hand *h, const eini_gett_axes *k, int o) {
   const int n = h->g.n;
-  h->kind[o] = EINI_GETT_NOWHERE;
+  h->kind[o] = n > 0 && h->s->row[o][n - 1] == 1 ? EINI_GETT_ROWS : EINI_GETT_NOWHERE;
+  if (n > 0 && h->s->row[o][n - 1] == 1 && h->g.size[n - 1] >= h->granule) return;
+  if (eini_gett_across(h, o)) return;
   int64_t step = h->step;
-  for (int i = n - 1; i >= 0; i--) {
-    if (h->s->row[o][i] == 1 && h->g.size[i] >= h->granule) {
-      h->kind[o] = i == n - 1 ? EINI_GETT_ROWS
-                   : step % h->granule == 0 ? EINI_GETT_ACROSS
-                                            : EINI_GETT_UNEVEN;
-      h->kstep[o] = step, h->kcount[o] = h->g.size[i];
-      return;
-    }
-    if (i < n - 1) step *= h->g.size[i];
+  for (int i = n - 2; i >= 0; step *= h->g.size[i--]) {
+    if (h->s->row[o][i] != 1 || h->g.size[i] < h->granule) continue;
+    h->kind[o] = EINI_GETT_UNEVEN, h->kstep[o] = step, h->kcount[o] = h->g.size[i];
+    return;
   }
   step = 1;
   for (int i = k->n - 1; i >= 0; i--) {
@@ -136,7 +168,6 @@ static void eini_gett_kind(eini_gett_hand *h, const eini_gett_axes *k, int o) {
     }
     step *= k->size[i];
   }
-  if (n > 0 && h->s->row[o][n - 1] == 1) h->kind[o] = EINI_GETT_ROWS;
 }
 
 // How many trailing positions of a box lie in even steps, and the step.
@@ -195,11 +226,12 @@ static void eini_gett_soon_packed(eini_gett_hand *h, int64_t nk, int64_t size) {
                i < end && n < most; i++)
             h->soon[n++] = (row[p] + col[i]) * size;
   if (h->kind[0] == EINI_GETT_ACROSS)
-    for (int64_t z = 0; z < h->n; z += step * count)
-      for (int64_t p = z; p < z + step; p++)
+    for (int64_t i = 0; i < h->nfirst[0]; i++)
+      for (int64_t p = h->first[0][i], end = p + h->granule; p < end; p++)
         for (int64_t q = 0; q < nk; q++)
           for (int64_t t = 0; t < count && n < most; t += lane)
-            h->soon[n++] = (row[p + (eini_min64(t + lane, count) - 1) * step] + col[q]) * size;
+            h->soon[n++] =
+                (row[p + h->across[0][eini_min64(t + lane, count) - 1]] + col[q]) * size;
   for (; n % nk != 0 && n < h->most_soon; n++) h->soon[n] = h->soon[n - 1];
   h->nsoon = n;
 }
@@ -373,7 +405,8 @@ static void eini_gett_pack_panels(eini_gett_hand *h, const eini_gett_kit *kit, i
     const int64_t size = (int64_t)ein_dtype_size(h->s->dtype[o]), first = from * h->panel;
     const eini_gett_pack_arg a = {
         h->kind[o], eini_min64(h->n - p, np), np, nk, h->lanes, h->kstep[o], h->kcount[o],
-        h->row[o] + p, h->col[o], h->place + p / g, h->flat[o] + p / g, base[o], into};
+        h->row[o] + p, h->col[o], h->place + p / g, h->flat[o] + p / g, h->across[o], h->first[o],
+        h->nfirst[o], base[o], into};
     if (size == kit->size) h->pack(&a);
     else eini_gett_pack_other(&a, g, size);
     if (made) eini_gett_rest(h, nk, size, into);
@@ -431,7 +464,8 @@ static void eini_gett_pack(eini_gett_hand *h, const eini_gett_kit *kit, int is_u
   h->panels = into;
   if (convert != NULL) {  // never shared
     const eini_gett_pack_arg n = {h->kind[0], h->n, h->np, nk, h->lanes, h->kstep[0], h->kcount[0],
-                                  h->row[0], h->col[0], h->place, h->flat[0], base[0],
+                                  h->row[0], h->col[0], h->place, h->flat[0], h->across[0],
+                                  h->first[0], h->nfirst[0], base[0],
                                   into + kit->head * h->lanes * kit->size};
     eini_gett_pack_narrow(h, kit, is_u, convert, &n);
     h->packed += panels * h->panel * kit->size;

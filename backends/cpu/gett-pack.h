@@ -5,17 +5,21 @@
 
 // Positions of a box are numbered row-major and filled up to whole granules of G lanes with copies
 // of what comes before; operands are contiguous along the lanes, along k, across positions that
-// are some granules apart or an uneven step, or nowhere.
+// are some granules apart, of one axis or of several, or an uneven step, or nowhere.
 enum { EINI_GETT_ROWS, EINI_GETT_ALONG, EINI_GETT_ACROSS, EINI_GETT_UNEVEN, EINI_GETT_NOWHERE };
 
 struct eini_gett_pack_arg {
   int kind;
   int64_t n, np, nk;           // positions, the same filled up, extent of k
   int64_t lanes;               // of one panel
-  int64_t step, count;         // the contiguous index: its step in positions or k, its extent
+  int64_t step, count;         // the contiguous index: its step in k (UNEVEN: in positions), its
+                               //   extent; ACROSS: elements of a run
   const int64_t *row, *col;    // [np], [nk] offsets in the operand
   const int64_t *place;        // [np / G] where a granule goes
   const unsigned char *flat;   // [np / G] whether its lanes are contiguous
+  const int64_t *across;       // ACROSS: [count] positions beside one where a run of memory begins
+  const int64_t *first;        // [nfirst] such positions, of granules
+  int64_t nfirst;
   const void *src;
   void *dst;
 };

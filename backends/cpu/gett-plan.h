@@ -349,6 +349,8 @@ static void eini_gett_take_hand(const eini_gett_kit *kit, eini_gett_hand *h, con
     h->row[o] = (int64_t *)(void *)eini_gett_take(base, at, np * 8);
     h->col[o] = (int64_t *)(void *)eini_gett_take(base, at, nk * 8);
     h->flat[o] = (unsigned char *)eini_gett_take(base, at, np);
+    h->across[o] = (int64_t *)(void *)eini_gett_take(base, at, np * 8);
+    h->first[o] = (int64_t *)(void *)eini_gett_take(base, at, np * 8);
   }
 }
 

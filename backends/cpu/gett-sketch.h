@@ -26,12 +26,26 @@ static void eini_gett_grow(int n, const int64_t *extent, int64_t *box, int i, in
   box[i] = eini_max64(box[i], eini_min64(b, extent[i]));
 }
 
+// The same, where the axis has unit steps in an operand, for a run of so many elements: axes where
+// the run goes on grow, too. stride: of the operand; or NULL.
+static void eini_gett_grow_run(int n, const int64_t *extent, const int64_t *stride, int64_t *box,
+                               int i, int64_t want, int64_t most, int64_t unit) {
+  int64_t run = 1;
+  eini_gett_grow(n, extent, box, i, want, most, unit);
+  for (int t = 0; stride != NULL && i >= 0 && stride[i] == run && t < n;) {
+    run *= extent[i];
+    if (box[i] < extent[i] || run >= want) return;
+    for (t = 0; t < n && (extent[t] == 1 || stride[t] != run);) t++;
+    if (t < n) eini_gett_grow(n, extent, box, i = t, (want + run - 1) / run, most, 1);
+  }
+}
+
 // A box of at most `most` positions: first some of axes x and y, then more of them, then the rest.
-static void eini_gett_fit(int n, const int64_t *extent, int64_t *box, int64_t most, int x, int y,
-                          int64_t some, int64_t unit) {
+static void eini_gett_fit(int n, const int64_t *extent, const int64_t *stride, int64_t *box,
+                          int64_t most, int x, int y, int64_t some, int64_t unit) {
   for (int i = 0; i < n; i++) box[i] = 1;
-  eini_gett_grow(n, extent, box, x, some, most, unit);
-  eini_gett_grow(n, extent, box, y, some, most, unit);
+  eini_gett_grow_run(n, extent, stride, box, x, some, most, unit);
+  eini_gett_grow_run(n, extent, stride, box, y, some, most, unit);
   eini_gett_grow(n, extent, box, x, 4 * some, most, unit);
   eini_gett_grow(n, extent, box, y, most, most, unit);
   eini_gett_grow(n, extent, box, x, most, most, unit);
@@ -196,7 +210,7 @@ static void eini_gett_box_k(const eini_cpu *cpu, eini_gett_sketch *p, int64_t k)
   if (k < kc + kc / 4) kc = k;
   const int ku = p->ordered ? -1 : eini_gett_unit_axis(p->u, p->u->k, p->kx);
   const int kv = p->ordered ? -1 : eini_gett_unit_axis(p->v, p->v->k, p->kx);
-  eini_gett_fit(p->kx->n, p->kx->extent, p->box_k, kc, kv, ku, 16,
+  eini_gett_fit(p->kx->n, p->kx->extent, NULL, p->box_k, kc, kv, ku, 16,
                eini_max64(8, kit->round * kit->group));
   p->nk = eini_gett_product(p->kx->n, p->box_k);
   p->rows = kit->head + eini_gett_rows(kit, p->nk);
@@ -218,6 +232,8 @@ static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p) {
   int64_t most_v = eini_max64(p->keep ? eini_min64(room, 512) : room, 4 * kit->w);
   most_v = eini_gett_even_share(all_v, most_v, p->shares[1], unit_v);
   const int za = eini_gett_unit_axis(p->v, p->v->row, p->vx);
+  const int64_t *run_v = p->v->nop > 0 ? p->v->row[0] : NULL;
+  const int64_t *run_u = p->u->nop > 0 ? p->u->row[0] : NULL;
   // More of the side with more traffic: what is read or what is written.
   // Runs of the output that end within lines stay whole.
   const int64_t row = p->vx->n > 0 ? p->vx->extent[p->vx->n - 1] : 1;
@@ -232,7 +248,7 @@ static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p) {
   if (read_more && p->ahead && za >= 0 && za + 1 < p->vx->n &&
       p->vx->extent[za] <= most_v / eini_max64(line / 2, unit_v))
     some = eini_max64(some, p->vx->extent[za]);
-  eini_gett_fit(p->vx->n, p->vx->extent, p->box_v, most_v, read_more ? za : p->vx->n - 1,
+  eini_gett_fit(p->vx->n, p->vx->extent, run_v, p->box_v, most_v, read_more ? za : p->vx->n - 1,
                 read_more ? p->vx->n - 1 : za, some, unit_v);
   eini_gett_whole(p->vx->n, p->vx->extent, p->box_v, kit->nv * kit->w, kit->gv, unit_v,
                   8 * p->shares[1]);
@@ -249,7 +265,8 @@ static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p) {
   most_u = eini_max64(most_u, 4 * kit->nu);
   most_u = eini_gett_even_share(all_u, most_u, p->shares[2], kit->nu);
   const int zu = eini_gett_unit_axis(p->u, p->u->row, p->ux);
-  eini_gett_fit(p->ux->n, p->ux->extent, p->box_u, most_u, zu, p->ux->n - 1, line, kit->nu);
+  eini_gett_fit(p->ux->n, p->ux->extent, run_u, p->box_u, most_u, zu, p->ux->n - 1, line,
+                kit->nu);
   p->nu = eini_up(eini_gett_product(p->ux->n, p->box_u), kit->nu);
   int64_t cost = 0;
   p->lanes = eini_gett_lanes(kit, p->nv, &cost);
@@ -281,7 +298,7 @@ static int eini_gett_in_place(const eini_cpu *cpu, eini_gett_sketch *p) {
   if (x < 0 || (along < 0 && p->u->k[0][x] != 1)) return 0;
   int64_t most_u = eini_max64(cpu->l2 / 4 / (wide * size), 4 * kit->nu);
   const int last = p->ux->n - 1;
-  eini_gett_fit(p->ux->n, p->ux->extent, t.box_u, most_u, along, last, most_u, kit->nu);
+  eini_gett_fit(p->ux->n, p->ux->extent, NULL, t.box_u, most_u, along, last, most_u, kit->nu);
   int64_t step, kc = cpu->l1 / 2 / (kit->nu * size);
   const int64_t even = eini_gett_even(p->ux->n, t.box_u, p->u->row[0], &step);
   if (even < kit->nu || (along >= 0 && step != 1)) return 0;
@@ -289,7 +306,7 @@ static int eini_gett_in_place(const eini_cpu *cpu, eini_gett_sketch *p) {
   // The boxes of K are the same for any number of threads.
   most_u = eini_gett_even_share(all_u, most_u, p->shares[2], kit->nu);
   int64_t less[EINI_GETT_AXES];
-  eini_gett_fit(p->ux->n, p->ux->extent, less, most_u, along, last, most_u, kit->nu);
+  eini_gett_fit(p->ux->n, p->ux->extent, NULL, less, most_u, along, last, most_u, kit->nu);
   if (eini_gett_even(p->ux->n, less, p->u->row[0], &step) >= kit->nu)
     memcpy(t.box_u, less, sizeof less);
   for (int i = 0; i < p->kx->n; i++) t.box_k[i] = 1;

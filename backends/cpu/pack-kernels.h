@@ -153,42 +153,48 @@ EINI_PACK_AT static void EINI_PACK_FN(along)(const eini_gett_pack_arg *a) {
 #endif
           EINI_PACK_FN(swap)(s + t, a->row + p, c, d + t * by, o);
         }
+#if EINI_PACK_N == 1
+        if (whole < a->count && whole > 0) {  // the last granule ends with the run
+          const int64_t t = a->count - EINI_PACK_G;
+          EINI_PACK_FN(swap)(s + t, a->row + p, c, d + t * by, o);
+          continue;
+        }
+#endif
         EINI_PACK_FN(some)(a, p, at + whole * step, at + units * step, step);
       }
 }
 
 // Rows are often so far apart that eight of them fill a set of the cache, so lines are asked for
-// when those before them are done with, and no more than four of a row ahead.
+// when those before them are done with, and no more than four of a row ahead. Columns of a run in
+// whole granules, of which the last one ends with the run.
 EINI_PACK_AT static void EINI_PACK_FN(across_at)(const eini_gett_pack_arg *a, int64_t p,
                                                  int64_t t0, int64_t t1) {
   const int64_t ahead = eini_max64(256 / ((t1 - t0) * (int64_t)sizeof(EINI_PACK_S)), 1);
-  int64_t o[8][EINI_PACK_G];
-  for (int64_t t = t0; t < t1; t++)
-    o[(t - t0) / EINI_PACK_G][(t - t0) % EINI_PACK_G] =
-        a->place[p / EINI_PACK_G + t * (a->step / EINI_PACK_G)];
+  int64_t o[8][EINI_PACK_G], from[8];
+  int n = 0;
+  for (int64_t t = t0; t < t1; t += EINI_PACK_G, n++) {
+    from[n] = eini_min64(t, a->count - EINI_PACK_G);
+    for (int i = 0; i < EINI_PACK_G; i++)
+      o[n][i] = a->place[(p + a->across[from[n] + i]) / EINI_PACK_G];
+  }
   for (int64_t q = 0; q < a->nk / EINI_PACK_N; q++) {
     const int64_t *c = a->col + q * EINI_PACK_N;
     const EINI_PACK_S *src = (const EINI_PACK_S *)a->src, *s = src + (EINI_PACK_N == 1 ? *c : 0);
     const EINI_PACK_S *then = src + a->col[eini_min64(q * EINI_PACK_N + ahead, a->nk - 1)];
     EINI_PACK_T *d = (EINI_PACK_T *)a->dst + q * a->lanes;
     EINI_PACK_FN(ahead)(src + *c + t1 - 1, a->row + p);
-    for (int64_t t = t0; t < t1; t += EINI_PACK_G) {
-      EINI_PACK_FN(swap)(s + t, a->row + p, c, d, o[(t - t0) / EINI_PACK_G]);
-      EINI_PACK_FN(ahead)(then + t, a->row + p);
+    for (int i = 0; i < n; i++) {
+      EINI_PACK_FN(swap)(s + from[i], a->row + p, c, d, o[i]);
+      EINI_PACK_FN(ahead)(then + from[i], a->row + p);
     }
   }
 }
 
 EINI_PACK_AT static void EINI_PACK_FN(across)(const eini_gett_pack_arg *a) {
-  const int64_t whole = a->count / EINI_PACK_G * EINI_PACK_G, step = a->step;
   const int64_t units = (a->nk + EINI_PACK_N - 1) / EINI_PACK_N;
-  for (int64_t z = 0; z < a->n; z += step * a->count)
-    for (int64_t p = z; p < z + step; p += EINI_PACK_G)
-      for (int64_t t = 0; t < whole; t += 8 * EINI_PACK_G)
-        EINI_PACK_FN(across_at)(a, p, t, eini_min64(t + 8 * EINI_PACK_G, whole));
-  for (int64_t z = 0; z < a->n; z += step * a->count)
-    for (int64_t p = z + whole * step; p < z + step * a->count; p += EINI_PACK_G)
-      EINI_PACK_FN(some)(a, p, 0, units, 1);
+  for (int64_t i = 0; i < a->nfirst; i++)
+    for (int64_t t = 0; t < a->count; t += 8 * EINI_PACK_G)
+      EINI_PACK_FN(across_at)(a, a->first[i], t, eini_min64(t + 8 * EINI_PACK_G, a->count));
   for (int64_t p = a->n; p < a->np; p += EINI_PACK_G) EINI_PACK_FN(some)(a, p, 0, units, 1);
   for (int64_t p = 0; a->nk / EINI_PACK_N < units && p < a->n; p += EINI_PACK_G)
     EINI_PACK_FN(some)(a, p, units - 1, units, 1);
