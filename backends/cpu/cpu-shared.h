@@ -45,7 +45,7 @@
 #endif
 // Which of them.
 #define EINI_KERNELS_EXP 1
-#define EINI_KERNELS_PLAIN 11
+#define EINI_KERNELS_GENERIC 11
 #define EINI_KERNELS_PARTIAL 12
 #define EINI_KERNELS_DIRECT 13
 #define EINI_KERNELS_SUMS 14
