@@ -255,6 +255,7 @@ EIN_API size_t ein_cpu_info(const ein_cpu *cpu, char *buf, size_t size);
 #define EINI_KERNELS_PACK 12
 #define EINI_KERNELS_AMX 13
 #define EINI_KERNELS_FOUR 14
+#define EINI_KERNELS_GENERIC 15
 #define EINI_CAT(a, b) EINI_CAT_(a, b)
 #define EINI_CAT_(a, b) a##b
 #define EINI_X(word) EINI_CAT(EINI_VEC, _##word)
@@ -3483,26 +3484,16 @@ static const int32_t eini_mask_256[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #define EINI_YI_TYPE i32
 #define EINI_YI_BYTES 4
 #define EINI_YI_T int32_t
-#define EINI_YI_U eini_any_i32
 #define EINI_YI_V __m256i
 #define EINI_YI_W 8
-#define EINI_YI_AT EINI_T256
-#define EINI_YI_REGS 16
-#define EINI_YI_FAR yi
 #define EINI_YI_LOAD(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
 #define EINI_YI_STORE(p, x) _mm256_storeu_si256((__m256i *)(void *)(p), x)
-#define EINI_YI_M __m256i
-#define EINI_YI_MASK(n) EINI_MASK_256(n)
-#define EINI_YI_LOADM(p, m) _mm256_maskload_epi32((const int *)(p), m)
-#define EINI_YI_STOREM(p, m, x) _mm256_maskstore_epi32((int *)(p), m, x)
 #define EINI_YI_STREAM(p, x, m) _mm256_stream_si256((__m256i *)(void *)(p), x)
-#define EINI_YI_SET(x) _mm256_set1_epi32((int32_t)(x))
+#define EINI_YI_SET(x) _mm256_set1_epi32(x)
 #define EINI_YI_ADD(a, b) _mm256_add_epi32(a, b)
-#define EINI_YI_MUL(a, b) _mm256_mullo_epi32(a, b)
 #define EINI_YI_FMA(a, b, c) _mm256_add_epi32(c, _mm256_mullo_epi32(a, b))
-#define EINI_YI_TOP(x, y) _mm256_max_epi32(x, y)
-#define EINI_YI_LOW(x, y) _mm256_min_epi32(x, y)
 
+<<<<<<< HEAD
 #define EINI_YL_TAG yl
 #define EINI_YL_TYPE i64
 #define EINI_YL_BYTES 8
@@ -3525,6 +3516,55 @@ static const int32_t eini_mask_256[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #define EINI_YL_FMA(a, b, c) _mm256_add_epi64(c, EINI_YL_MUL(a, b))
 #define EINI_YL_TOP(x, y) eini_max_256q(x, y)
 #define EINI_YL_LOW(x, y) eini_min_256q(x, y)
+=======
+// The same, and i64, as vectors of unsigned numbers: of __m256i gcc 12 would keep fewer sums in
+// registers, for each operation has to change the type.
+#define EINI_QI_TAG qi
+#define EINI_QI_BYTES 4
+#define EINI_QI_T int32_t
+#define EINI_QI_U eini_any_i32
+#define EINI_QI_V __v8su
+#define EINI_QI_W 8
+#define EINI_QI_REGS 16
+#define EINI_QI_FAR qi
+#define EINI_QI_AT EINI_T256
+#define EINI_QI_LOAD(p) (__v8su)_mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define EINI_QI_STORE(p, x) _mm256_storeu_si256((__m256i *)(void *)(p), (__m256i)(x))
+#define EINI_QI_M __m256i
+#define EINI_QI_MASK(n) EINI_MASK_256(n)
+#define EINI_QI_LOADM(p, m) (__v8su)_mm256_maskload_epi32((const int *)(const void *)(p), m)
+#define EINI_QI_STOREM(p, m, x) \
+  _mm256_maskstore_epi32((int *)(void *)(p), m, (__m256i)(x))
+#define EINI_QI_SET(x) (__v8su)_mm256_set1_epi32((int32_t)(x))
+#define EINI_QI_ADD(a, b) ((a) + (b))
+#define EINI_QI_MUL(a, b) ((a) * (b))
+#define EINI_QI_FMA(a, b, c) ((a) * (b) + (c))
+#define EINI_QI_TOP(x, y) (__v8su)_mm256_max_epi32((__m256i)(x), (__m256i)(y))
+#define EINI_QI_LOW(x, y) (__v8su)_mm256_min_epi32((__m256i)(x), (__m256i)(y))
+
+#define EINI_QL_TAG ql
+#define EINI_QL_BYTES 8
+#define EINI_QL_T int64_t
+#define EINI_QL_U eini_any_i64
+#define EINI_QL_V __v4du
+#define EINI_QL_W 4
+#define EINI_QL_REGS 16
+#define EINI_QL_FAR ql
+#define EINI_QL_AT EINI_T256
+#define EINI_QL_LOAD(p) (__v4du)_mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define EINI_QL_STORE(p, x) _mm256_storeu_si256((__m256i *)(void *)(p), (__m256i)(x))
+#define EINI_QL_M __m256i
+#define EINI_QL_MASK(n) EINI_MASK_256(2 * (n))
+#define EINI_QL_LOADM(p, m) (__v4du)_mm256_maskload_epi64((const long long *)(const void *)(p), m)
+#define EINI_QL_STOREM(p, m, x) \
+  _mm256_maskstore_epi64((long long *)(void *)(p), m, (__m256i)(x))
+#define EINI_QL_SET(x) (__v4du)_mm256_set1_epi64x((int64_t)(x))
+#define EINI_QL_ADD(a, b) ((a) + (b))
+#define EINI_QL_MUL(a, b) ((a) * (b))
+#define EINI_QL_FMA(a, b, c) ((a) * (b) + (c))
+#define EINI_QL_TOP(x, y) (__v4du)eini_max_256q((__m256i)(x), (__m256i)(y))
+#define EINI_QL_LOW(x, y) (__v4du)eini_min_256q((__m256i)(x), (__m256i)(y))
+>>>>>>> tpl-a
 
 // x where it is NaN; maxps gives its second operand for NaN and for zeros of two signs, as we want.
 EINI_T256 static inline __m256 eini_max_256ps(__m256 x, __m256 y) {
@@ -3825,7 +3865,7 @@ typedef int32_t eini_signed_ci EINI_C_VECTOR;
 #define EINI_CI_LOW(x, y) eini_low_ci(x, y)
 #define EINI_CI_IS_NAN(x) 0
 
-#define EINI_KERNELS EINI_KERNELS_PLAIN
+#define EINI_KERNELS EINI_KERNELS_GENERIC
 #define EINI_VEC EINI_CD
 #include EINSUM_CPU_FILE
 #define EINI_VEC EINI_CS
@@ -8753,9 +8793,9 @@ typedef struct eini_dir_kern {
 #include EINSUM_CPU_FILE
 #define EINI_VEC EINI_YD
 #include EINSUM_CPU_FILE
-#define EINI_VEC EINI_YI
+#define EINI_VEC EINI_QI
 #include EINSUM_CPU_FILE
-#define EINI_VEC EINI_YL
+#define EINI_VEC EINI_QL
 #include EINSUM_CPU_FILE
 #define EINI_VEC EINI_ZS
 #include EINSUM_CPU_FILE
@@ -8830,9 +8870,9 @@ static int eini_dir_planes(ein_dtype type) { return type == EIN_C64 || type == E
 static const eini_dir_kern *eini_dir_kern_of(int isa, ein_dtype type) {
 #if EINI_CPU_X86
   static const eini_dir_kern *const avx2[4] = {&eini_dir_kern_ys, &eini_dir_kern_yd,
-                                               &eini_dir_kern_yi, &eini_dir_kern_yl};
+                                               &eini_dir_kern_qi, &eini_dir_kern_ql};
   static const eini_dir_kern *const avx512[4] = {&eini_dir_kern_zs, &eini_dir_kern_zd,
-                                                 &eini_dir_kern_yi, &eini_dir_kern_yl};
+                                                 &eini_dir_kern_qi, &eini_dir_kern_ql};
 #else
   static const eini_dir_kern *const plain[4] = {&eini_dir_kern_cs, &eini_dir_kern_cd,
                                                 &eini_dir_kern_ci, &eini_dir_kern_cl};
@@ -11647,9 +11687,9 @@ typedef struct eini_dir_sums_kern {
 #include EINSUM_CPU_FILE
 #define EINI_VEC EINI_YD
 #include EINSUM_CPU_FILE
-#define EINI_VEC EINI_YI
+#define EINI_VEC EINI_QI
 #include EINSUM_CPU_FILE
-#define EINI_VEC EINI_YL
+#define EINI_VEC EINI_QL
 #include EINSUM_CPU_FILE
 #define EINI_VEC EINI_ZS
 #include EINSUM_CPU_FILE
@@ -11682,7 +11722,7 @@ static const eini_dir_sums_kern *eini_dir_sums_kern_of(const eini_dir_kern *kern
 #define EINI_SUMS_OF(tag) {&eini_dir_kern_##tag, eini_sums_kern_##tag}
   static const struct { const eini_dir_kern *kern; const eini_dir_sums_kern *sums; } table[] = {
 #if EINI_CPU_X86
-      EINI_SUMS_OF(ys), EINI_SUMS_OF(yd), EINI_SUMS_OF(yi), EINI_SUMS_OF(yl), EINI_SUMS_OF(zs),
+      EINI_SUMS_OF(ys), EINI_SUMS_OF(yd), EINI_SUMS_OF(qi), EINI_SUMS_OF(ql), EINI_SUMS_OF(zs),
       EINI_SUMS_OF(zd)};
 #else
 #if EINI_CPU_NEON
@@ -13153,7 +13193,7 @@ EINI_VAT static inline EINI_V EINI_FN(exp)(EINI_V x) {
 // What a set of plain C needs; and partial vectors by way of memory.
 // ================================================================================================
 
-#if EINI_KERNELS == EINI_KERNELS_PLAIN
+#if EINI_KERNELS == EINI_KERNELS_GENERIC
 EINI_INLINE EINI_V EINI_FN(load)(const EINI_VU *p) {
   EINI_V x;
   memcpy(&x, p, sizeof x);
@@ -13185,9 +13225,9 @@ EINI_INLINE EINI_V EINI_FN(low)(EINI_V x, EINI_V y) {
   const EINI_X(O) a = (EINI_X(O))x, b = (EINI_X(O))y;
   return EINI_FN(pick)((EINI_VB)((a < b) | EINI_X(IS_NAN)(a)), x, y);
 }
-#endif  // EINI_KERNELS_PLAIN
+#endif  // EINI_KERNELS_GENERIC
 
-#if EINI_KERNELS == EINI_KERNELS_PARTIAL || EINI_KERNELS == EINI_KERNELS_PLAIN
+#if EINI_KERNELS == EINI_KERNELS_PARTIAL || EINI_KERNELS == EINI_KERNELS_GENERIC
 EINI_VAT EINI_INLINE EINI_V EINI_FN(loadm)(const EINI_VU *p, int m) {
   EINI_V x = {0};
   if (m == EINI_VW) return EINI_VLOAD(p);

@@ -58,6 +58,7 @@
 #define EINI_KERNELS_PACK 12
 #define EINI_KERNELS_AMX 13
 #define EINI_KERNELS_FOUR 14
+#define EINI_KERNELS_GENERIC 15
 #define EINI_CAT(a, b) EINI_CAT_(a, b)
 #define EINI_CAT_(a, b) a##b
 #define EINI_X(word) EINI_CAT(EINI_VEC, _##word)

@@ -33,9 +33,9 @@ static int eini_dir_planes(ein_dtype type) { return type == EIN_C64 || type == E
 static const eini_dir_kern *eini_dir_kern_of(int isa, ein_dtype type) {
 #if EINI_CPU_X86
   static const eini_dir_kern *const avx2[4] = {&eini_dir_kern_ys, &eini_dir_kern_yd,
-                                               &eini_dir_kern_yi, &eini_dir_kern_yl};
+                                               &eini_dir_kern_qi, &eini_dir_kern_ql};
   static const eini_dir_kern *const avx512[4] = {&eini_dir_kern_zs, &eini_dir_kern_zd,
-                                                 &eini_dir_kern_yi, &eini_dir_kern_yl};
+                                                 &eini_dir_kern_qi, &eini_dir_kern_ql};
 #else
   static const eini_dir_kern *const plain[4] = {&eini_dir_kern_cs, &eini_dir_kern_cd,
                                                 &eini_dir_kern_ci, &eini_dir_kern_cl};

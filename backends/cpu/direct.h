@@ -116,9 +116,9 @@ typedef struct eini_dir_kern {
 #include EINSUM_CPU_FILE
 #define EINI_VEC EINI_YD
 #include EINSUM_CPU_FILE
-#define EINI_VEC EINI_YI
+#define EINI_VEC EINI_QI
 #include EINSUM_CPU_FILE
-#define EINI_VEC EINI_YL
+#define EINI_VEC EINI_QL
 #include EINSUM_CPU_FILE
 #define EINI_VEC EINI_ZS
 #include EINSUM_CPU_FILE

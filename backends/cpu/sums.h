@@ -23,9 +23,9 @@ typedef struct eini_dir_sums_kern {
 #include EINSUM_CPU_FILE
 #define EINI_VEC EINI_YD
 #include EINSUM_CPU_FILE
-#define EINI_VEC EINI_YI
+#define EINI_VEC EINI_QI
 #include EINSUM_CPU_FILE
-#define EINI_VEC EINI_YL
+#define EINI_VEC EINI_QL
 #include EINSUM_CPU_FILE
 #define EINI_VEC EINI_ZS
 #include EINSUM_CPU_FILE
@@ -58,7 +58,7 @@ static const eini_dir_sums_kern *eini_dir_sums_kern_of(const eini_dir_kern *kern
 #define EINI_SUMS_OF(tag) {&eini_dir_kern_##tag, eini_sums_kern_##tag}
   static const struct { const eini_dir_kern *kern; const eini_dir_sums_kern *sums; } table[] = {
 #if EINI_CPU_X86
-      EINI_SUMS_OF(ys), EINI_SUMS_OF(yd), EINI_SUMS_OF(yi), EINI_SUMS_OF(yl), EINI_SUMS_OF(zs),
+      EINI_SUMS_OF(ys), EINI_SUMS_OF(yd), EINI_SUMS_OF(qi), EINI_SUMS_OF(ql), EINI_SUMS_OF(zs),
       EINI_SUMS_OF(zd)};
 #else
 #if EINI_CPU_NEON

@@ -3,7 +3,7 @@
 // What a set of plain C needs; and partial vectors by way of memory.
 // ================================================================================================
 
-#if EINI_KERNELS == EINI_KERNELS_PLAIN
+#if EINI_KERNELS == EINI_KERNELS_GENERIC
 EINI_INLINE EINI_V EINI_FN(load)(const EINI_VU *p) {
   EINI_V x;
   memcpy(&x, p, sizeof x);
@@ -35,9 +35,9 @@ EINI_INLINE EINI_V EINI_FN(low)(EINI_V x, EINI_V y) {
   const EINI_X(O) a = (EINI_X(O))x, b = (EINI_X(O))y;
   return EINI_FN(pick)((EINI_VB)((a < b) | EINI_X(IS_NAN)(a)), x, y);
 }
-#endif  // EINI_KERNELS_PLAIN
+#endif  // EINI_KERNELS_GENERIC
 
-#if EINI_KERNELS == EINI_KERNELS_PARTIAL || EINI_KERNELS == EINI_KERNELS_PLAIN
+#if EINI_KERNELS == EINI_KERNELS_PARTIAL || EINI_KERNELS == EINI_KERNELS_GENERIC
 EINI_VAT EINI_INLINE EINI_V EINI_FN(loadm)(const EINI_VU *p, int m) {
   EINI_V x = {0};
   if (m == EINI_VW) return EINI_VLOAD(p);

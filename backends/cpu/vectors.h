@@ -257,26 +257,16 @@ static const int32_t eini_mask_256[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #define EINI_YI_TYPE i32
 #define EINI_YI_BYTES 4
 #define EINI_YI_T int32_t
-#define EINI_YI_U eini_any_i32
 #define EINI_YI_V __m256i
 #define EINI_YI_W 8
-#define EINI_YI_AT EINI_T256
-#define EINI_YI_REGS 16
-#define EINI_YI_FAR yi
 #define EINI_YI_LOAD(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
 #define EINI_YI_STORE(p, x) _mm256_storeu_si256((__m256i *)(void *)(p), x)
-#define EINI_YI_M __m256i
-#define EINI_YI_MASK(n) EINI_MASK_256(n)
-#define EINI_YI_LOADM(p, m) _mm256_maskload_epi32((const int *)(p), m)
-#define EINI_YI_STOREM(p, m, x) _mm256_maskstore_epi32((int *)(p), m, x)
 #define EINI_YI_STREAM(p, x, m) _mm256_stream_si256((__m256i *)(void *)(p), x)
-#define EINI_YI_SET(x) _mm256_set1_epi32((int32_t)(x))
+#define EINI_YI_SET(x) _mm256_set1_epi32(x)
 #define EINI_YI_ADD(a, b) _mm256_add_epi32(a, b)
-#define EINI_YI_MUL(a, b) _mm256_mullo_epi32(a, b)
 #define EINI_YI_FMA(a, b, c) _mm256_add_epi32(c, _mm256_mullo_epi32(a, b))
-#define EINI_YI_TOP(x, y) _mm256_max_epi32(x, y)
-#define EINI_YI_LOW(x, y) _mm256_min_epi32(x, y)
 
+<<<<<<< HEAD
 #define EINI_YL_TAG yl
 #define EINI_YL_TYPE i64
 #define EINI_YL_BYTES 8
@@ -299,6 +289,55 @@ static const int32_t eini_mask_256[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #define EINI_YL_FMA(a, b, c) _mm256_add_epi64(c, EINI_YL_MUL(a, b))
 #define EINI_YL_TOP(x, y) eini_max_256q(x, y)
 #define EINI_YL_LOW(x, y) eini_min_256q(x, y)
+=======
+// The same, and i64, as vectors of unsigned numbers: of __m256i gcc 12 would keep fewer sums in
+// registers, for each operation has to change the type.
+#define EINI_QI_TAG qi
+#define EINI_QI_BYTES 4
+#define EINI_QI_T int32_t
+#define EINI_QI_U eini_any_i32
+#define EINI_QI_V __v8su
+#define EINI_QI_W 8
+#define EINI_QI_REGS 16
+#define EINI_QI_FAR qi
+#define EINI_QI_AT EINI_T256
+#define EINI_QI_LOAD(p) (__v8su)_mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define EINI_QI_STORE(p, x) _mm256_storeu_si256((__m256i *)(void *)(p), (__m256i)(x))
+#define EINI_QI_M __m256i
+#define EINI_QI_MASK(n) EINI_MASK_256(n)
+#define EINI_QI_LOADM(p, m) (__v8su)_mm256_maskload_epi32((const int *)(const void *)(p), m)
+#define EINI_QI_STOREM(p, m, x) \
+  _mm256_maskstore_epi32((int *)(void *)(p), m, (__m256i)(x))
+#define EINI_QI_SET(x) (__v8su)_mm256_set1_epi32((int32_t)(x))
+#define EINI_QI_ADD(a, b) ((a) + (b))
+#define EINI_QI_MUL(a, b) ((a) * (b))
+#define EINI_QI_FMA(a, b, c) ((a) * (b) + (c))
+#define EINI_QI_TOP(x, y) (__v8su)_mm256_max_epi32((__m256i)(x), (__m256i)(y))
+#define EINI_QI_LOW(x, y) (__v8su)_mm256_min_epi32((__m256i)(x), (__m256i)(y))
+
+#define EINI_QL_TAG ql
+#define EINI_QL_BYTES 8
+#define EINI_QL_T int64_t
+#define EINI_QL_U eini_any_i64
+#define EINI_QL_V __v4du
+#define EINI_QL_W 4
+#define EINI_QL_REGS 16
+#define EINI_QL_FAR ql
+#define EINI_QL_AT EINI_T256
+#define EINI_QL_LOAD(p) (__v4du)_mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define EINI_QL_STORE(p, x) _mm256_storeu_si256((__m256i *)(void *)(p), (__m256i)(x))
+#define EINI_QL_M __m256i
+#define EINI_QL_MASK(n) EINI_MASK_256(2 * (n))
+#define EINI_QL_LOADM(p, m) (__v4du)_mm256_maskload_epi64((const long long *)(const void *)(p), m)
+#define EINI_QL_STOREM(p, m, x) \
+  _mm256_maskstore_epi64((long long *)(void *)(p), m, (__m256i)(x))
+#define EINI_QL_SET(x) (__v4du)_mm256_set1_epi64x((int64_t)(x))
+#define EINI_QL_ADD(a, b) ((a) + (b))
+#define EINI_QL_MUL(a, b) ((a) * (b))
+#define EINI_QL_FMA(a, b, c) ((a) * (b) + (c))
+#define EINI_QL_TOP(x, y) (__v4du)eini_max_256q((__m256i)(x), (__m256i)(y))
+#define EINI_QL_LOW(x, y) (__v4du)eini_min_256q((__m256i)(x), (__m256i)(y))
+>>>>>>> tpl-a
 
 // x where it is NaN; maxps gives its second operand for NaN and for zeros of two signs, as we want.
 EINI_T256 static inline __m256 eini_max_256ps(__m256 x, __m256 y) {
@@ -599,7 +638,7 @@ typedef int32_t eini_signed_ci EINI_C_VECTOR;
 #define EINI_CI_LOW(x, y) eini_low_ci(x, y)
 #define EINI_CI_IS_NAN(x) 0
 
-#define EINI_KERNELS EINI_KERNELS_PLAIN
+#define EINI_KERNELS EINI_KERNELS_GENERIC
 #define EINI_VEC EINI_CD
 #include EINSUM_CPU_FILE
 #define EINI_VEC EINI_CS
