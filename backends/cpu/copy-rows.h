@@ -6,69 +6,64 @@
 // Without masks, lines are taken by 16 bytes. MOVE: byte i is byte i - n of v, where there is one.
 // MIX: n bytes of a, then those of b.
 #if EINI_CPU_X86
-#define EINI_YQ_AT EINI_T256
-#define EINI_YQ_V __m128i
-#define EINI_YQ_LOAD(p) _mm_loadu_si128((const __m128i *)(const void *)(p))
-#define EINI_YQ_STORE(p, v) _mm_storeu_si128((__m128i *)(void *)(p), v)
-#define EINI_YQ_PAST(p, v) _mm_stream_si128((__m128i *)(void *)(p), v)
-#define EINI_YQ_BYTES _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
-#define EINI_YQ_SET(n) _mm_set1_epi8((char)(n))
-#define EINI_YQ_MOVE(v, n) _mm_shuffle_epi8(v, _mm_sub_epi8(EINI_YQ_BYTES, EINI_YQ_SET(n)))
-#define EINI_YQ_MIX(n, a, b) \
-  _mm_blendv_epi8(b, a, _mm_cmpgt_epi8(EINI_YQ_SET(n), EINI_YQ_BYTES))
-#define EINI_YQ_JOINED eini_line_joined_y
+#define EINI_Q_AT EINI_T256
+#define EINI_Q_V __m128i
+#define EINI_Q_LOAD(p) _mm_loadu_si128((const __m128i *)(const void *)(p))
+#define EINI_Q_STORE(p, v) _mm_storeu_si128((__m128i *)(void *)(p), v)
+#define EINI_Q_PAST(p, v) _mm_stream_si128((__m128i *)(void *)(p), v)
+#define EINI_Q_BYTES _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+#define EINI_Q_SET(n) _mm_set1_epi8((char)(n))
+#define EINI_Q_MOVE(v, n) _mm_shuffle_epi8(v, _mm_sub_epi8(EINI_Q_BYTES, EINI_Q_SET(n)))
+#define EINI_Q_MIX(n, a, b) \
+  _mm_blendv_epi8(b, a, _mm_cmpgt_epi8(EINI_Q_SET(n), EINI_Q_BYTES))
+#define EINI_Q_JOINED eini_line_joined_y
 #elif EINI_CPU_NEON
-static const int8_t eini_nq_bytes[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-#define EINI_NQ_AT EINI_UNUSED
-#define EINI_NQ_V uint8x16_t
-#define EINI_NQ_LOAD(p) vld1q_u8((const uint8_t *)(p))
-#define EINI_NQ_STORE(p, v) vst1q_u8((uint8_t *)(p), v)
-#define EINI_NQ_PAST(p, v) vst1q_u8((uint8_t *)(p), v)
-#define EINI_NQ_SET(n) vdupq_n_s8((int8_t)(n))
-#define EINI_NQ_MOVE(v, n) \
-  vqtbl1q_u8(v, vreinterpretq_u8_s8(vsubq_s8(vld1q_s8(eini_nq_bytes), EINI_NQ_SET(n))))
-#define EINI_NQ_MIX(n, a, b) vbslq_u8(vcgtq_s8(EINI_NQ_SET(n), vld1q_s8(eini_nq_bytes)), a, b)
-#define EINI_NQ_JOINED eini_line_joined_n
+static const int8_t eini_q_bytes[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+#define EINI_Q_AT EINI_UNUSED
+#define EINI_Q_V uint8x16_t
+#define EINI_Q_LOAD(p) vld1q_u8((const uint8_t *)(p))
+#define EINI_Q_STORE(p, v) vst1q_u8((uint8_t *)(p), v)
+#define EINI_Q_PAST(p, v) vst1q_u8((uint8_t *)(p), v)
+#define EINI_Q_SET(n) vdupq_n_s8((int8_t)(n))
+#define EINI_Q_MOVE(v, n) \
+  vqtbl1q_u8(v, vreinterpretq_u8_s8(vsubq_s8(vld1q_s8(eini_q_bytes), EINI_Q_SET(n))))
+#define EINI_Q_MIX(n, a, b) vbslq_u8(vcgtq_s8(EINI_Q_SET(n), vld1q_s8(eini_q_bytes)), a, b)
+#define EINI_Q_JOINED eini_line_joined_n
 #endif  // EINI_CPU_X86, EINI_CPU_NEON
 
+#if EINI_CPU_X86 || EINI_CPU_NEON
 // p->ns rows, at least a line each. What of a row does not fill its last line waits in the row's
 // line of `carry` for the row that follows it in the destination.
-#define EINI_ROWS_CARRY(name, X)                                                            \
-  X##AT static void name(const eini_plane *p, char *carry, int first, int last) {           \
-    for (int64_t r = 0; r < p->ns; r++, carry += 64) {                                      \
-      const char *s = p->src + r * p->ss, *end = s + p->nd;                                 \
-      char *d = p->dst + r * p->ds;                                                         \
-      const int64_t at = (int64_t)((uintptr_t)d & 63), n = at + p->nd, rest = n & 63;       \
-      const int64_t old = at & ~(int64_t)15;                                                \
-      if (first && at > 0) {                                                                \
-        memcpy(d, s, (size_t)(64 - at));                                                    \
-      } else {                                                                              \
-        for (int64_t i = 0; i < old; i += 16) X##PAST(d - at + i, X##LOAD(carry + i));      \
-        const X##V v = X##MOVE(X##LOAD(s), at - old);                                       \
-        X##PAST(d - at + old, X##MIX(at - old, X##LOAD(carry + old), v));                   \
-        for (int64_t i = old + 16; i < 64; i += 16) X##PAST(d - at + i, X##LOAD(s + i - at)); \
-      }                                                                                     \
-      s += 64 - at;                                                                         \
-      d += 64 - at;                                                                         \
-      for (int64_t k = 64; k + 64 <= n; k += 64, s += 64, d += 64) {                        \
-        X##PAST(d, X##LOAD(s));                                                             \
-        X##PAST(d + 16, X##LOAD(s + 16));                                                   \
-        X##PAST(d + 32, X##LOAD(s + 32));                                                   \
-        X##PAST(d + 48, X##LOAD(s + 48));                                                   \
-      }                                                                                     \
-      for (int64_t i = 0; i < rest; i += 16) {                                              \
-        const X##V v = X##LOAD(i + 16 <= rest ? s + i : end - 16);                          \
-        X##STORE(carry + i, X##MOVE(v, i + 16 <= rest ? 0 : rest - i - 16));                \
-      }                                                                                     \
-      if (last && rest > 0) memcpy(d, s, (size_t)rest);                                     \
-    }                                                                                       \
+EINI_Q_AT static void eini_rows_carry_q(const eini_plane *p, char *carry, int first, int last) {
+  for (int64_t r = 0; r < p->ns; r++, carry += 64) {
+    const char *s = p->src + r * p->ss, *end = s + p->nd;
+    char *d = p->dst + r * p->ds;
+    const int64_t at = (int64_t)((uintptr_t)d & 63), n = at + p->nd, rest = n & 63;
+    const int64_t old = at & ~(int64_t)15;
+    if (first && at > 0) {
+      memcpy(d, s, (size_t)(64 - at));
+    } else {
+      for (int64_t i = 0; i < old; i += 16) EINI_Q_PAST(d - at + i, EINI_Q_LOAD(carry + i));
+      const EINI_Q_V v = EINI_Q_MOVE(EINI_Q_LOAD(s), at - old);
+      EINI_Q_PAST(d - at + old, EINI_Q_MIX(at - old, EINI_Q_LOAD(carry + old), v));
+      for (int64_t i = old + 16; i < 64; i += 16) EINI_Q_PAST(d - at + i, EINI_Q_LOAD(s + i - at));
+    }
+    s += 64 - at;
+    d += 64 - at;
+    for (int64_t k = 64; k + 64 <= n; k += 64, s += 64, d += 64) {
+      EINI_Q_PAST(d, EINI_Q_LOAD(s));
+      EINI_Q_PAST(d + 16, EINI_Q_LOAD(s + 16));
+      EINI_Q_PAST(d + 32, EINI_Q_LOAD(s + 32));
+      EINI_Q_PAST(d + 48, EINI_Q_LOAD(s + 48));
+    }
+    for (int64_t i = 0; i < rest; i += 16) {
+      const EINI_Q_V v = EINI_Q_LOAD(i + 16 <= rest ? s + i : end - 16);
+      EINI_Q_STORE(carry + i, EINI_Q_MOVE(v, i + 16 <= rest ? 0 : rest - i - 16));
+    }
+    if (last && rest > 0) memcpy(d, s, (size_t)rest);
   }
-#if EINI_CPU_X86
-EINI_ROWS_CARRY(eini_rows_carry_y, EINI_YQ_)
-#elif EINI_CPU_NEON
-EINI_ROWS_CARRY(eini_rows_carry_n, EINI_NQ_)
-#endif
-#undef EINI_ROWS_CARRY
+}
+#endif  // EINI_CPU_X86, EINI_CPU_NEON
 
 #if EINI_CPU_X86
 
@@ -101,9 +96,9 @@ typedef void (*eini_carry_fn)(const eini_plane *p, char *carry, int first, int l
 static const eini_carry_fn eini_rows_carry[EINI_ISA_COUNT] = {
     NULL,
 #if EINI_CPU_NEON
-    eini_rows_carry_n, NULL, NULL};
+    eini_rows_carry_q, NULL, NULL};
 #elif EINI_CPU_X86
-    NULL, eini_rows_carry_y, eini_rows_carry_by_masks};
+    NULL, eini_rows_carry_q, eini_rows_carry_by_masks};
 #else
     NULL, NULL, NULL};
 #endif
@@ -218,58 +213,65 @@ static void eini_chain_list(eini_chain *c, int64_t n, int64_t *list) {
   for (; i % c->tile.b != 0; i++) list[i] = list[n - 1];
 }
 
-// _end: the last line of row x, which has only n bytes of it: the row after it has the rest, or it
-// stays as it is. Then: tile t of the rows from x to `to`, as lines at `tile`.
-#define EINI_CHAIN_LINES(name, X)                                                           \
-  X##AT static void name##_end(const eini_chain *c, int64_t x, char *d, int64_t n,          \
-                               const char *line) {                                          \
-    const int64_t y = x + c->next;                                                          \
-    const char *end = c->row[x] + c->columns * c->w.size;                                   \
-    char head[64];                                                                          \
-    if (c->next == 0 || y >= c->rows || c->row[y] != end) {                                 \
-      memcpy(d, line, (size_t)n);                                                           \
-      return;                                                                               \
-    }                                                                                       \
-    X##JOINED(end, c->heads + 64 * y, c->heads + 64 * y, head);                             \
-    for (int64_t i = 0; i < 64; i += 16)                                                    \
-      X##PAST(d + i, X##MIX(eini_max64(0, eini_min64(n - i, 16)), X##LOAD(line + i),        \
-                            X##LOAD(head + i)));                                            \
-  }                                                                                         \
-  X##AT static void name(const eini_chain *c, int64_t x, int64_t to, int64_t t,             \
-                         const char *tile) {                                                \
-    const int64_t bytes = c->columns * c->w.size;                                           \
-    const int last = (t + 1) * c->tile.b >= c->columns;                                     \
-    char line[64], rest[64];                                                                \
-    for (; x < to; x++, tile += 64) {                                                       \
-      char *row = c->row[x], *carry = c->carry + 64 * x;                                    \
-      const int64_t in = (int64_t)((uintptr_t)row & 63), end = in + bytes - 64 * t;         \
-      char *d = row - in + 64 * t;                                                          \
-      X##JOINED(row, carry, tile, line);                                                    \
-      if (t == 0) {                                                                         \
-        const char *before = c->next == 0 || x < c->next ? NULL : c->row[x - c->next];      \
-        if (c->next > 0) memcpy(c->heads + 64 * x, tile, 64);                               \
-        if (in == 0) eini_stream_line(d, tile);                                             \
-        else if (before == NULL || before + bytes != row)                                   \
-          memcpy(row, tile, (size_t)(64 - in));                                             \
-      } else if (end >= 64) {                                                               \
-        eini_stream_line(d, line);                                                          \
-      }                                                                                     \
-      memcpy(carry, tile, 64);                                                              \
-      if (!last || end == 64) continue;                                                     \
-      if (end < 64) {                                                                       \
-        name##_end(c, x, d, end, line);                                                     \
-      } else {                                                                              \
-        X##JOINED(row, tile, tile, rest);                                                   \
-        name##_end(c, x, d + 64, end - 64, rest);                                           \
-      }                                                                                     \
-    }                                                                                       \
+#if EINI_CPU_X86 || EINI_CPU_NEON
+// The last line of row x, which has only n bytes of it: the row after it has the rest, or it stays
+// as it is.
+EINI_Q_AT static void eini_chain_end_q(const eini_chain *c, int64_t x, char *d, int64_t n,
+                                       const char *line) {
+  const int64_t y = x + c->next;
+  const char *end = c->row[x] + c->columns * c->w.size;
+  char head[64];
+  if (c->next == 0 || y >= c->rows || c->row[y] != end) {
+    memcpy(d, line, (size_t)n);
+    return;
   }
-#if EINI_CPU_X86
-EINI_CHAIN_LINES(eini_chain_lines_y, EINI_YQ_)
-#elif EINI_CPU_NEON
-EINI_CHAIN_LINES(eini_chain_lines_n, EINI_NQ_)
-#endif
-#undef EINI_CHAIN_LINES
+  EINI_Q_JOINED(end, c->heads + 64 * y, c->heads + 64 * y, head);
+  for (int64_t i = 0; i < 64; i += 16)
+    EINI_Q_PAST(d + i, EINI_Q_MIX(eini_max64(0, eini_min64(n - i, 16)), EINI_Q_LOAD(line + i),
+                                  EINI_Q_LOAD(head + i)));
+}
+
+// Tile t of the rows from x to `to`, as lines at `tile`.
+EINI_Q_AT static void eini_chain_lines_q(const eini_chain *c, int64_t x, int64_t to, int64_t t,
+                                         const char *tile) {
+  const int64_t bytes = c->columns * c->w.size;
+  const int last = (t + 1) * c->tile.b >= c->columns;
+  char line[64], rest[64];
+  for (; x < to; x++, tile += 64) {
+    char *row = c->row[x], *carry = c->carry + 64 * x;
+    const int64_t in = (int64_t)((uintptr_t)row & 63), end = in + bytes - 64 * t;
+    char *d = row - in + 64 * t;
+    EINI_Q_JOINED(row, carry, tile, line);
+    if (t == 0) {
+      const char *before = c->next == 0 || x < c->next ? NULL : c->row[x - c->next];
+      if (c->next > 0) memcpy(c->heads + 64 * x, tile, 64);
+      if (in == 0) eini_stream_line(d, tile);
+      else if (before == NULL || before + bytes != row)
+        memcpy(row, tile, (size_t)(64 - in));
+    } else if (end >= 64) {
+      eini_stream_line(d, line);
+    }
+    memcpy(carry, tile, 64);
+    if (!last || end == 64) continue;
+    if (end < 64) {
+      eini_chain_end_q(c, x, d, end, line);
+    } else {
+      EINI_Q_JOINED(row, tile, tile, rest);
+      eini_chain_end_q(c, x, d + 64, end - 64, rest);
+    }
+  }
+}
+#endif  // EINI_CPU_X86, EINI_CPU_NEON
+#undef EINI_Q_AT
+#undef EINI_Q_V
+#undef EINI_Q_LOAD
+#undef EINI_Q_STORE
+#undef EINI_Q_PAST
+#undef EINI_Q_BYTES
+#undef EINI_Q_SET
+#undef EINI_Q_MOVE
+#undef EINI_Q_MIX
+#undef EINI_Q_JOINED
 
 #if EINI_CPU_X86
 
@@ -322,9 +324,9 @@ static void (*const eini_chain_lines[EINI_ISA_COUNT])(const eini_chain *c, int64
                                                       int64_t t, const char *tile) = {
     NULL,
 #if EINI_CPU_NEON
-    eini_chain_lines_n, NULL, NULL};
+    eini_chain_lines_q, NULL, NULL};
 #elif EINI_CPU_X86
-    NULL, eini_chain_lines_y, eini_chain_lines_by_masks};
+    NULL, eini_chain_lines_q, eini_chain_lines_by_masks};
 #else
     NULL, NULL, NULL};
 #endif

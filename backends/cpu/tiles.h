@@ -92,10 +92,10 @@ EINI_T256 static void eini_reg_tile_64y(const char *src, int64_t ss, char *dst, 
 }
 
 EINI_T256 static void eini_reg_tile_32y(const char *src, int64_t ss, char *dst, int64_t ds) {
-  const __m256i r0 = EINI_LD2(0), r1 = EINI_LD2(1), r2 = EINI_LD2(2), r3 = EINI_LD2(3);
-  const __m256i r4 = EINI_LD2(4), r5 = EINI_LD2(5), r6 = EINI_LD2(6), r7 = EINI_LD2(7);
   __m256i a[4], b[4];
+  const __m256i r0 = EINI_LD2(0), r1 = EINI_LD2(1), r2 = EINI_LD2(2), r3 = EINI_LD2(3);
   eini_tile_quad_yt(r0, r1, r2, r3, a);
+  const __m256i r4 = EINI_LD2(4), r5 = EINI_LD2(5), r6 = EINI_LD2(6), r7 = EINI_LD2(7);
   eini_tile_quad_yt(r4, r5, r6, r7, b);
   EINI_ST2(0, _mm256_permute2x128_si256(a[0], b[0], 0x20));
   EINI_ST2(4, _mm256_permute2x128_si256(a[0], b[0], 0x31));
