@@ -3488,37 +3488,30 @@ static const int32_t eini_mask_256[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #define EINI_YI_T int32_t
 #define EINI_YI_V __m256i
 #define EINI_YI_W 8
+#define EINI_YI_AT EINI_T256
 #define EINI_YI_LOAD(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
 #define EINI_YI_STORE(p, x) _mm256_storeu_si256((__m256i *)(void *)(p), x)
 #define EINI_YI_STREAM(p, x, m) _mm256_stream_si256((__m256i *)(void *)(p), x)
 #define EINI_YI_SET(x) _mm256_set1_epi32(x)
 #define EINI_YI_ADD(a, b) _mm256_add_epi32(a, b)
+#define EINI_YI_MUL(a, b) _mm256_mullo_epi32(a, b)
 #define EINI_YI_FMA(a, b, c) _mm256_add_epi32(c, _mm256_mullo_epi32(a, b))
+#define EINI_YI_TOP(x, y) _mm256_max_epi32(x, y)
+#define EINI_YI_LOW(x, y) _mm256_min_epi32(x, y)
 
-<<<<<<< HEAD
 #define EINI_YL_TAG yl
 #define EINI_YL_TYPE i64
 #define EINI_YL_BYTES 8
 #define EINI_YL_T int64_t
-#define EINI_YL_U eini_any_i64
 #define EINI_YL_V __m256i
 #define EINI_YL_W 4
-#define EINI_YL_REGS 16
-#define EINI_YL_FAR yl
 #define EINI_YL_AT EINI_T256
 #define EINI_YL_LOAD(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
-#define EINI_YL_STORE(p, x) _mm256_storeu_si256((__m256i *)(void *)(p), x)
-#define EINI_YL_M __m256i
-#define EINI_YL_MASK(n) EINI_MASK_256(2 * (n))
-#define EINI_YL_LOADM(p, m) _mm256_maskload_epi64((const long long *)(const void *)(p), m)
-#define EINI_YL_STOREM(p, m, x) _mm256_maskstore_epi64((long long *)(void *)(p), m, x)
-#define EINI_YL_SET(x) _mm256_set1_epi64x((int64_t)(x))
 #define EINI_YL_ADD(a, b) _mm256_add_epi64(a, b)
-#define EINI_YL_MUL(a, b) (__m256i)((__v4du)(a) * (__v4du)(b))
-#define EINI_YL_FMA(a, b, c) _mm256_add_epi64(c, EINI_YL_MUL(a, b))
+#define EINI_YL_MUL(a, b) eini_mul_256q(a, b)
 #define EINI_YL_TOP(x, y) eini_max_256q(x, y)
 #define EINI_YL_LOW(x, y) eini_min_256q(x, y)
-=======
+
 // The same, and i64, as vectors of unsigned numbers: of __m256i gcc 12 would keep fewer sums in
 // registers, for each operation has to change the type.
 #define EINI_QI_TAG qi
@@ -3566,7 +3559,6 @@ static const int32_t eini_mask_256[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #define EINI_QL_FMA(a, b, c) ((a) * (b) + (c))
 #define EINI_QL_TOP(x, y) (__v4du)eini_max_256q((__m256i)(x), (__m256i)(y))
 #define EINI_QL_LOW(x, y) (__v4du)eini_min_256q((__m256i)(x), (__m256i)(y))
->>>>>>> tpl-a
 
 // x where it is NaN; maxps gives its second operand for NaN and for zeros of two signs, as we want.
 EINI_T256 static inline __m256 eini_max_256ps(__m256 x, __m256 y) {
