@@ -42,7 +42,7 @@ static const eini_dir_kern *eini_dir_kern_of(int isa, ein_dtype type) {
 #endif
 #if EINI_CPU_NEON
   static const eini_dir_kern *const neon[4] = {&eini_dir_kern_ns, &eini_dir_kern_nd,
-                                               &eini_dir_kern_ni, &eini_dir_kern_nl};
+                                               &eini_dir_kern_ci, &eini_dir_kern_cl};
 #endif
   int t;
   switch (type) {

@@ -151,9 +151,5 @@ EINI_T512 static void eini_dir_stream_avx512(int64_t lines, const void *src, voi
 #include EINSUM_CPU_FILE
 #define EINI_VEC EINI_ND
 #include EINSUM_CPU_FILE
-#define EINI_VEC EINI_NI
-#include EINSUM_CPU_FILE
-#define EINI_VEC EINI_NL
-#include EINSUM_CPU_FILE
 #endif
 #undef EINI_KERNELS

@@ -41,30 +41,20 @@ typedef struct eini_dir_sums_kern {
 #define EINI_VEC EINI_CL
 #include EINSUM_CPU_FILE
 #endif  // EINI_CPU_X86
-#if EINI_CPU_NEON
-#define EINI_VEC EINI_NS
-#include EINSUM_CPU_FILE
-#define EINI_VEC EINI_ND
-#include EINSUM_CPU_FILE
-#define EINI_VEC EINI_NI
-#include EINSUM_CPU_FILE
-#define EINI_VEC EINI_NL
-#include EINSUM_CPU_FILE
-#endif
 #undef EINI_KERNELS
 
 // The functions that go with those of section direct.
 static const eini_dir_sums_kern *eini_dir_sums_kern_of(const eini_dir_kern *kern, ein_pair pair) {
-#define EINI_SUMS_OF(tag) {&eini_dir_kern_##tag, eini_sums_kern_##tag}
+#define EINI_SUMS_OF(tag, sums) {&eini_dir_kern_##tag, eini_sums_kern_##sums}
   static const struct { const eini_dir_kern *kern; const eini_dir_sums_kern *sums; } table[] = {
 #if EINI_CPU_X86
-      EINI_SUMS_OF(ys), EINI_SUMS_OF(yd), EINI_SUMS_OF(qi), EINI_SUMS_OF(ql), EINI_SUMS_OF(zs),
-      EINI_SUMS_OF(zd)};
+      EINI_SUMS_OF(ys, ys), EINI_SUMS_OF(yd, yd), EINI_SUMS_OF(qi, qi), EINI_SUMS_OF(ql, ql),
+      EINI_SUMS_OF(zs, zs), EINI_SUMS_OF(zd, zd)};
 #else
-#if EINI_CPU_NEON
-      EINI_SUMS_OF(ns), EINI_SUMS_OF(nd), EINI_SUMS_OF(ni), EINI_SUMS_OF(nl),
+#if EINI_CPU_NEON  // without products they are those of plain C
+      EINI_SUMS_OF(ns, cs), EINI_SUMS_OF(nd, cd),
 #endif
-      EINI_SUMS_OF(cs), EINI_SUMS_OF(cd), EINI_SUMS_OF(ci), EINI_SUMS_OF(cl)};
+      EINI_SUMS_OF(cs, cs), EINI_SUMS_OF(cd, cd), EINI_SUMS_OF(ci, ci), EINI_SUMS_OF(cl, cl)};
 #endif
 #undef EINI_SUMS_OF
   size_t i = 0;

@@ -459,62 +459,26 @@ EINI_T512 static inline __m512d eini_min_512pd(__m512d x, __m512d y) {
 #define EINI_NI_AT EINI_UNUSED
 #define EINI_NI_BYTES 4
 #define EINI_NI_T int32_t
-#define EINI_NI_U eini_any_i32
 #define EINI_NI_V int32x4_t
 #define EINI_NI_W 4
-#define EINI_NI_AT EINI_UNUSED
-#define EINI_NI_REGS 32
-#define EINI_NI_FAR ni
-#define EINI_NI_LOAD(p) vld1q_s32((const int32_t *)(p))
-#define EINI_NI_STORE(p, x) vst1q_s32((int32_t *)(p), x)
-#define EINI_NI_M int
-#define EINI_NI_MASK(n) ((int)(n))
-#define EINI_NI_LOADM(p, m) eini_loadm_ni(p, m)
-#define EINI_NI_STOREM(p, m, x) eini_storem_ni(p, m, x)
+#define EINI_NI_LOAD(p) vld1q_s32(p)
+#define EINI_NI_STORE(p, x) vst1q_s32(p, x)
 #define EINI_NI_STREAM(p, x, m) vst1q_s32(p, x)
-#define EINI_NI_SET(x) vdupq_n_s32((int32_t)(x))
+#define EINI_NI_SET(x) vdupq_n_s32(x)
 #define EINI_NI_ADD(a, b) vaddq_s32(a, b)
-#define EINI_NI_MUL(a, b) vmulq_s32(a, b)
 #define EINI_NI_FMA(a, b, c) vmlaq_s32(c, a, b)
-#define EINI_NI_TOP(x, y) vmaxq_s32(x, y)
-#define EINI_NI_LOW(x, y) vminq_s32(x, y)
-
-#define EINI_NL_TAG nl
-#define EINI_NL_BYTES 8
-#define EINI_NL_T int64_t
-#define EINI_NL_U eini_any_i64
-#define EINI_NL_V int64x2_t
-#define EINI_NL_W 2
-#define EINI_NL_REGS 32
-#define EINI_NL_FAR nl
-#define EINI_NL_AT EINI_UNUSED
-#define EINI_NL_LOAD(p) vld1q_s64((const int64_t *)(p))
-#define EINI_NL_STORE(p, x) vst1q_s64((int64_t *)(p), x)
-#define EINI_NL_M int
-#define EINI_NL_MASK(n) ((int)(n))
-#define EINI_NL_LOADM(p, m) eini_loadm_nl(p, m)
-#define EINI_NL_STOREM(p, m, x) eini_storem_nl(p, m, x)
-#define EINI_NL_SET(x) vdupq_n_s64((int64_t)(x))
-#define EINI_NL_ADD(a, b) vaddq_s64(a, b)
-#define EINI_NL_MUL(a, b) (int64x2_t)((uint64x2_t)(a) * (uint64x2_t)(b))
-#define EINI_NL_FMA(a, b, c) vaddq_s64(c, EINI_NL_MUL(a, b))
-#define EINI_NL_TOP(x, y) vbslq_s64(vcgtq_s64(x, y), x, y)
-#define EINI_NL_LOW(x, y) vbslq_s64(vcltq_s64(x, y), x, y)
 
 #define EINI_KERNELS EINI_KERNELS_PARTIAL
 #define EINI_VEC EINI_ND
 #include EINSUM_CPU_FILE
 #define EINI_VEC EINI_NS
 #include EINSUM_CPU_FILE
-#define EINI_VEC EINI_NI
-#include EINSUM_CPU_FILE
-#define EINI_VEC EINI_NL
-#include EINSUM_CPU_FILE
 #undef EINI_KERNELS
 #endif  // EINI_CPU_NEON
 
 #if !EINI_CPU_X86
-// Vectors of compilers that have them, whatever the machine is; else single numbers.
+// Vectors of compilers that have them, whatever the machine is; else single numbers. Of integers
+// they do for NEON, too.
 #if defined(__GNUC__) || defined(__clang__)
 #define EINI_C_VECTOR __attribute__((vector_size(16)))
 #define EINI_C_LANES(bytes) (16 / (bytes))
@@ -588,7 +552,7 @@ typedef int32_t eini_signed_ci EINI_C_VECTOR;
 #define EINI_CL_B eini_signed_cl
 #define EINI_CL_O eini_signed_cl
 #define EINI_CL_W EINI_C_LANES(8)
-#define EINI_CL_REGS 16
+#define EINI_CL_REGS (EINI_CPU_NEON ? 32 : 16)
 #define EINI_CL_FAR cl
 #define EINI_CL_AT
 #define EINI_CL_LOAD(p) eini_load_cl(p)
@@ -613,7 +577,7 @@ typedef int32_t eini_signed_ci EINI_C_VECTOR;
 #define EINI_CI_B eini_signed_ci
 #define EINI_CI_O eini_signed_ci
 #define EINI_CI_W EINI_C_LANES(4)
-#define EINI_CI_REGS 16
+#define EINI_CI_REGS (EINI_CPU_NEON ? 32 : 16)
 #define EINI_CI_FAR ci
 #define EINI_CI_AT
 #define EINI_CI_LOAD(p) eini_load_ci(p)
