@@ -4813,34 +4813,29 @@ struct eini_gett_kit {
 #define EINI_PD_BYTES 8
 #define EINI_PD_T double
 #define EINI_PD_A double
-#define EINI_PD_V eini_4d
 #define EINI_PD_W 4
 #define EINI_PS_TAG ps
 #define EINI_PS_AT
 #define EINI_PS_BYTES 4
 #define EINI_PS_T float
 #define EINI_PS_A float
-#define EINI_PS_V eini_4s
 #define EINI_PS_W 4
 #define EINI_PL_TAG pl
 #define EINI_PL_AT
 #define EINI_PL_BYTES 8
 #define EINI_PL_T int64_t
 #define EINI_PL_A uint64_t
-#define EINI_PL_V eini_4l
 #define EINI_PL_W 4
 #define EINI_PI_TAG pi
 #define EINI_PI_AT
 #define EINI_PI_BYTES 4
 #define EINI_PI_T int32_t
 #define EINI_PI_A uint32_t
-#define EINI_PI_V eini_4i
 #define EINI_PI_W 4
 #define EINI_PB_TAG pb
 #define EINI_PB_AT
 #define EINI_PB_BYTES 1
 #define EINI_PB_T unsigned char
-#define EINI_PB_V eini_4b
 #define EINI_PB_W 4
 #define EINI_KERNELS EINI_KERNELS_FOUR
 #define EINI_VEC EINI_PD
@@ -4865,52 +4860,23 @@ struct eini_gett_kit {
 #define EINI_TILE_INTS 4
 #define EINI_TILE_FLOATS 5
 #define EINI_KERNELS EINI_KERNELS_TILE
-#if EINI_CPU_X86
-#define EINI_TILE_NV 3
-#define EINI_TILE_NU 4
 #define EINI_TILE_KIND EINI_TILE_FLOATS
+#if EINI_CPU_X86
 #define EINI_VEC EINI_YD
 #include EINSUM_CPU_FILE
 #define EINI_VEC EINI_YS
 #include EINSUM_CPU_FILE
-#undef EINI_TILE_KIND
-#define EINI_TILE_KIND EINI_TILE_SUMS
-#define EINI_VEC EINI_YI
-#include EINSUM_CPU_FILE
-#undef EINI_TILE_NU
-#define EINI_TILE_NU 8
-#define EINI_VEC EINI_ZL
-#include EINSUM_CPU_FILE
-#define EINI_VEC EINI_ZI
-#include EINSUM_CPU_FILE
-#undef EINI_TILE_KIND
-#define EINI_TILE_KIND EINI_TILE_FLOATS
 #define EINI_VEC EINI_ZD
 #include EINSUM_CPU_FILE
 #define EINI_VEC EINI_ZS
 #include EINSUM_CPU_FILE
-#undef EINI_TILE_KIND
-#undef EINI_TILE_NU
-#undef EINI_TILE_NV
 #elif EINI_CPU_NEON
-#define EINI_TILE_NV 2
-#define EINI_TILE_NU 8
-#define EINI_TILE_KIND EINI_TILE_FLOATS
 #define EINI_VEC EINI_ND
 #include EINSUM_CPU_FILE
 #define EINI_VEC EINI_NS
 #include EINSUM_CPU_FILE
-#undef EINI_TILE_KIND
-#define EINI_TILE_KIND EINI_TILE_SUMS
-#define EINI_VEC EINI_NI
-#include EINSUM_CPU_FILE
-#undef EINI_TILE_KIND
-#undef EINI_TILE_NU
-#undef EINI_TILE_NV
-#endif  // EINI_CPU_X86, EINI_CPU_NEON
-#define EINI_TILE_NV 1
-#define EINI_TILE_NU 4
-#define EINI_TILE_KIND EINI_TILE_FLOATS
+#endif
+#define EINI_TILE_PLAIN
 #define EINI_VEC EINI_PD
 #include EINSUM_CPU_FILE
 #define EINI_VEC EINI_PS
@@ -4925,9 +4891,19 @@ struct eini_gett_kit {
 #define EINI_TILE_KIND EINI_TILE_SUMS
 #define EINI_VEC EINI_PB
 #include EINSUM_CPU_FILE
+#undef EINI_TILE_PLAIN
+#if EINI_CPU_X86
+#define EINI_VEC EINI_YI
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_ZL
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_ZI
+#include EINSUM_CPU_FILE
+#elif EINI_CPU_NEON
+#define EINI_VEC EINI_NI
+#include EINSUM_CPU_FILE
+#endif
 #undef EINI_TILE_KIND
-#undef EINI_TILE_NU
-#undef EINI_TILE_NV
 #undef EINI_KERNELS
 
 // ================================================================================================
@@ -4965,45 +4941,40 @@ typedef int64_t eini_gett_8;
 #endif
 typedef struct eini_gett_16 { double re, im; } eini_gett_16;
 
+#define EINI_PC_TAG pc
+#define EINI_PC_AT
+#define EINI_PC_BYTES 16
+#define EINI_PC_T eini_gett_16
 #define EINI_KERNELS EINI_KERNELS_PACK
 #define EINI_PACK_N 1
-#define EINI_PACK_AT
-#define EINI_PACK_ISA
-#define EINI_PACK_G 4
-#define EINI_PACK 1
-#define EINI_PACK_T unsigned char
+#define EINI_PACK_PLAIN
+#define EINI_VEC EINI_PB
 #include EINSUM_CPU_FILE
-#define EINI_PACK 4
-#define EINI_PACK_T int32_t
+#define EINI_VEC EINI_PI
 #include EINSUM_CPU_FILE
-#undef EINI_PACK_G
-#define EINI_PACK_G 2
-#define EINI_PACK 8
 #define EINI_PACK_T eini_gett_8
+#define EINI_VEC EINI_PL
 #include EINSUM_CPU_FILE
-#define EINI_PACK 16
-#define EINI_PACK_T eini_gett_16
+#define EINI_VEC EINI_PC
 #include EINSUM_CPU_FILE
-#undef EINI_PACK_G
-#undef EINI_PACK_ISA
-#undef EINI_PACK_AT
+#undef EINI_PACK_PLAIN
 
 #if EINI_CPU_X86
 // Loads and stores of so many elements of 4 and of 8 bytes; TURN: rows, transposed.
-EINI_T512 EINI_INLINE __m512d eini_load_8z(const eini_gett_8d *s) { return _mm512_loadu_pd(s); }
-EINI_T512 EINI_INLINE __m256 eini_load_4z(const float *s) { return _mm256_loadu_ps(s); }
-EINI_T256 EINI_INLINE __m128 eini_load_4y(const float *s) { return _mm_loadu_ps(s); }
-EINI_T256 EINI_INLINE __m256d eini_load_8y(const eini_gett_8d *s) {
+EINI_T512 EINI_INLINE __m512d eini_load_zd(const eini_gett_8d *s) { return _mm512_loadu_pd(s); }
+EINI_T512 EINI_INLINE __m256 eini_load_zs(const float *s) { return _mm256_loadu_ps(s); }
+EINI_T256 EINI_INLINE __m128 eini_load_ys(const float *s) { return _mm_loadu_ps(s); }
+EINI_T256 EINI_INLINE __m256d eini_load_yd(const eini_gett_8d *s) {
   return _mm256_loadu_pd((const double *)(const void *)s);
 }
-EINI_T512 EINI_INLINE void eini_save_8z(eini_gett_8d *d, __m512d x) { _mm512_storeu_pd(d, x); }
-EINI_T512 EINI_INLINE void eini_save_4z(void *d, __m256 x) { _mm256_storeu_ps((float *)d, x); }
-EINI_T256 EINI_INLINE void eini_save_4y(void *d, __m128 x) { _mm_storeu_ps((float *)d, x); }
-EINI_T256 EINI_INLINE void eini_save_8y(eini_gett_8d *d, __m256d x) {
+EINI_T512 EINI_INLINE void eini_save_zd(eini_gett_8d *d, __m512d x) { _mm512_storeu_pd(d, x); }
+EINI_T512 EINI_INLINE void eini_save_zs(void *d, __m256 x) { _mm256_storeu_ps((float *)d, x); }
+EINI_T256 EINI_INLINE void eini_save_ys(void *d, __m128 x) { _mm_storeu_ps((float *)d, x); }
+EINI_T256 EINI_INLINE void eini_save_yd(eini_gett_8d *d, __m256d x) {
   _mm256_storeu_pd((double *)(void *)d, x);
 }
 
-EINI_T512 EINI_INLINE void eini_turn_8z(__m512d a0, __m512d a1, __m512d a2, __m512d a3,
+EINI_T512 EINI_INLINE void eini_turn_zd(__m512d a0, __m512d a1, __m512d a2, __m512d a3,
                                         __m512d a4, __m512d a5, __m512d a6, __m512d a7,
                                         eini_gett_8d *d, const int64_t *o) {
   const __m512d b0 = _mm512_unpacklo_pd(a0, a1), b1 = _mm512_unpackhi_pd(a0, a1),
@@ -5025,7 +4996,7 @@ EINI_T512 EINI_INLINE void eini_turn_8z(__m512d a0, __m512d a1, __m512d a2, __m5
   _mm512_storeu_pd(d + o[7], _mm512_shuffle_f64x2(c3, c7, 0xdd));
 }
 
-EINI_T512 EINI_INLINE void eini_turn_4z(__m256 a0, __m256 a1, __m256 a2, __m256 a3, __m256 a4,
+EINI_T512 EINI_INLINE void eini_turn_zs(__m256 a0, __m256 a1, __m256 a2, __m256 a3, __m256 a4,
                                         __m256 a5, __m256 a6, __m256 a7, void *to,
                                         const int64_t *o) {
   float *d = (float *)to;
@@ -5047,17 +5018,17 @@ EINI_T512 EINI_INLINE void eini_turn_4z(__m256 a0, __m256 a1, __m256 a2, __m256 
   _mm256_storeu_ps(d + o[7], _mm256_permute2f128_ps(c3, c7, 0x31));
 }
 
-EINI_T256 EINI_INLINE void eini_turn_8y(__m256d a0, __m256d a1, __m256d a2, __m256d a3,
+EINI_T256 EINI_INLINE void eini_turn_yd(__m256d a0, __m256d a1, __m256d a2, __m256d a3,
                                         eini_gett_8d *d, const int64_t *o) {
   const __m256d b0 = _mm256_unpacklo_pd(a0, a1), b1 = _mm256_unpackhi_pd(a0, a1),
                 b2 = _mm256_unpacklo_pd(a2, a3), b3 = _mm256_unpackhi_pd(a2, a3);
-  eini_save_8y(d + o[0], _mm256_permute2f128_pd(b0, b2, 0x20));
-  eini_save_8y(d + o[1], _mm256_permute2f128_pd(b1, b3, 0x20));
-  eini_save_8y(d + o[2], _mm256_permute2f128_pd(b0, b2, 0x31));
-  eini_save_8y(d + o[3], _mm256_permute2f128_pd(b1, b3, 0x31));
+  eini_save_yd(d + o[0], _mm256_permute2f128_pd(b0, b2, 0x20));
+  eini_save_yd(d + o[1], _mm256_permute2f128_pd(b1, b3, 0x20));
+  eini_save_yd(d + o[2], _mm256_permute2f128_pd(b0, b2, 0x31));
+  eini_save_yd(d + o[3], _mm256_permute2f128_pd(b1, b3, 0x31));
 }
 
-EINI_T256 EINI_INLINE void eini_turn_4y(__m128 a0, __m128 a1, __m128 a2, __m128 a3, void *to,
+EINI_T256 EINI_INLINE void eini_turn_ys(__m128 a0, __m128 a1, __m128 a2, __m128 a3, void *to,
                                         const int64_t *o) {
   float *d = (float *)to;
   _MM_TRANSPOSE4_PS(a0, a1, a2, a3);
@@ -5067,54 +5038,32 @@ EINI_T256 EINI_INLINE void eini_turn_4y(__m128 a0, __m128 a1, __m128 a2, __m128 
   _mm_storeu_ps(d + o[3], a3);
 }
 
-#define EINI_PACK_ISA z
-#define EINI_PACK_AT EINI_T512
-#define EINI_PACK_G 8
-#define EINI_PACK_WITH 8z
-#define EINI_PACK 8
 #define EINI_PACK_T eini_gett_8d
+#define EINI_VEC EINI_ZD
 #include EINSUM_CPU_FILE
-#undef EINI_PACK_WITH
-#define EINI_PACK_WITH 4z
-#define EINI_PACK 4
-#define EINI_PACK_T float
+#define EINI_VEC EINI_ZS
 #include EINSUM_CPU_FILE
-#undef EINI_PACK_WITH
-#undef EINI_PACK_ISA
-#undef EINI_PACK_AT
-#undef EINI_PACK_G
-#define EINI_PACK_ISA y
-#define EINI_PACK_AT EINI_T256
-#define EINI_PACK_G 4
-#define EINI_PACK_WITH 8y
-#define EINI_PACK 8
 #define EINI_PACK_T eini_gett_8d
+#define EINI_VEC EINI_YD
 #include EINSUM_CPU_FILE
-#undef EINI_PACK_WITH
-#define EINI_PACK_WITH 4y
-#define EINI_PACK 4
-#define EINI_PACK_T float
+#define EINI_VEC EINI_YS
 #include EINSUM_CPU_FILE
-#undef EINI_PACK_WITH
-#undef EINI_PACK_ISA
-#undef EINI_PACK_AT
-#undef EINI_PACK_G
 #elif EINI_CPU_NEON
-EINI_INLINE float64x2_t eini_load_8n(const eini_gett_8d *s) {
+EINI_INLINE float64x2_t eini_load_nd(const eini_gett_8d *s) {
   return vld1q_f64((const double *)(const void *)s);
 }
-EINI_INLINE float32x4_t eini_load_4n(const float *s) { return vld1q_f32(s); }
-EINI_INLINE void eini_save_8n(eini_gett_8d *d, float64x2_t x) {
+EINI_INLINE float32x4_t eini_load_ns(const float *s) { return vld1q_f32(s); }
+EINI_INLINE void eini_save_nd(eini_gett_8d *d, float64x2_t x) {
   vst1q_f64((double *)(void *)d, x);
 }
-EINI_INLINE void eini_save_4n(float *d, float32x4_t x) { vst1q_f32(d, x); }
+EINI_INLINE void eini_save_ns(float *d, float32x4_t x) { vst1q_f32(d, x); }
 
-EINI_INLINE void eini_turn_8n(float64x2_t a, float64x2_t b, eini_gett_8d *d, const int64_t *o) {
-  eini_save_8n(d + o[0], vzip1q_f64(a, b));
-  eini_save_8n(d + o[1], vzip2q_f64(a, b));
+EINI_INLINE void eini_turn_nd(float64x2_t a, float64x2_t b, eini_gett_8d *d, const int64_t *o) {
+  eini_save_nd(d + o[0], vzip1q_f64(a, b));
+  eini_save_nd(d + o[1], vzip2q_f64(a, b));
 }
 
-EINI_INLINE void eini_turn_4n(float32x4_t a0, float32x4_t a1, float32x4_t a2, float32x4_t a3,
+EINI_INLINE void eini_turn_ns(float32x4_t a0, float32x4_t a1, float32x4_t a2, float32x4_t a3,
                               float *d, const int64_t *o) {
   const float32x4_t b0 = vzip1q_f32(a0, a2), b1 = vzip2q_f32(a0, a2),  // pairs of columns
                     b2 = vzip1q_f32(a1, a3), b3 = vzip2q_f32(a1, a3);
@@ -5124,24 +5073,11 @@ EINI_INLINE void eini_turn_4n(float32x4_t a0, float32x4_t a1, float32x4_t a2, fl
   vst1q_f32(d + o[3], vzip2q_f32(b1, b3));
 }
 
-#define EINI_PACK_ISA n
-#define EINI_PACK_AT EINI_UNUSED
-#define EINI_PACK_G 2
-#define EINI_PACK_WITH 8n
-#define EINI_PACK 8
 #define EINI_PACK_T eini_gett_8d
+#define EINI_VEC EINI_ND
 #include EINSUM_CPU_FILE
-#undef EINI_PACK_WITH
-#undef EINI_PACK_G
-#define EINI_PACK_G 4
-#define EINI_PACK_WITH 4n
-#define EINI_PACK 4
-#define EINI_PACK_T float
+#define EINI_VEC EINI_NS
 #include EINSUM_CPU_FILE
-#undef EINI_PACK_WITH
-#undef EINI_PACK_ISA
-#undef EINI_PACK_AT
-#undef EINI_PACK_G
 #endif  // EINI_CPU_X86, EINI_CPU_NEON
 #undef EINI_PACK_N
 #undef EINI_KERNELS
@@ -5168,32 +5104,16 @@ static int eini_gett_plain(const ein_contract *c, const eini_gett_kit *k) {
   return c->plain_out || (c->scaled && c->nextra == 0 && k->by != NULL && k->parts == 1);
 }
 
-static void eini_gett_kit_f64(int isa, ein_pair pair, eini_gett_kit *k) {
+static void eini_gett_kit_float(int isa, int wide, ein_pair pair, eini_gett_kit *k) {
+  void (*fill)(ein_pair, eini_gett_kit *) = wide ? eini_gett_kit_pd : eini_gett_kit_ps;
 #if EINI_CPU_X86
-  if (isa == EINI_ISA_AVX512) eini_gett_kit_zd(pair, k);
-  else if (isa == EINI_ISA_AVX2) eini_gett_kit_yd(pair, k);
-  else eini_gett_kit_pd(pair, k);
+  if (isa == EINI_ISA_AVX512) fill = wide ? eini_gett_kit_zd : eini_gett_kit_zs;
+  if (isa == EINI_ISA_AVX2) fill = wide ? eini_gett_kit_yd : eini_gett_kit_ys;
 #elif EINI_CPU_NEON
-  if (isa == EINI_ISA_NEON) eini_gett_kit_nd(pair, k);
-  else eini_gett_kit_pd(pair, k);
-#else  // EINI_CPU_X86, EINI_CPU_NEON
-  (void)isa;
-  eini_gett_kit_pd(pair, k);
+  if (isa == EINI_ISA_NEON) fill = wide ? eini_gett_kit_nd : eini_gett_kit_ns;
 #endif
-}
-
-static void eini_gett_kit_f32(int isa, ein_pair pair, eini_gett_kit *k) {
-#if EINI_CPU_X86
-  if (isa == EINI_ISA_AVX512) eini_gett_kit_zs(pair, k);
-  else if (isa == EINI_ISA_AVX2) eini_gett_kit_ys(pair, k);
-  else eini_gett_kit_ps(pair, k);
-#elif EINI_CPU_NEON
-  if (isa == EINI_ISA_NEON) eini_gett_kit_ns(pair, k);
-  else eini_gett_kit_ps(pair, k);
-#else  // EINI_CPU_X86, EINI_CPU_NEON
   (void)isa;
-  eini_gett_kit_ps(pair, k);
-#endif
+  fill(pair, k);
 }
 
 // Of integers vectors have sums of products; the other pairs are plain C's.
@@ -5215,10 +5135,10 @@ static void eini_gett_kit_int(int isa, int wide, ein_pair pair, eini_gett_kit *k
 
 // Packing functions and granules, once the shape of the tile is known.
 static void eini_gett_kit_pack(int isa, ein_dtype type, eini_gett_kit *k) {
-  k->pack_v = k->pack_u = k->size == 1   ? eini_pack_1
-                          : k->size == 4 ? eini_pack_4
-                          : k->size == 8 ? eini_pack_8
-                                         : eini_pack_16;
+  k->pack_v = k->pack_u = k->size == 1   ? eini_pack_pb
+                          : k->size == 4 ? eini_pack_pi
+                          : k->size == 8 ? eini_pack_pl
+                                         : eini_pack_pc;
   k->gv = k->gu = k->size < 8 ? 4 : 2;
   k->times = type == EIN_F64    ? eini_gett_times_pd
              : type == EIN_F32  ? eini_gett_times_ps
@@ -5229,11 +5149,11 @@ static void eini_gett_kit_pack(int isa, ein_dtype type, eini_gett_kit *k) {
                                 : NULL;
 #if EINI_CPU_X86
   if (isa != EINI_ISA_AVX512 && isa != EINI_ISA_AVX2) return;
-  const eini_gett_pack_fn y = k->size == 4   ? eini_pack_4y
-                              : k->size == 8 ? eini_pack_8y
+  const eini_gett_pack_fn y = k->size == 4   ? eini_pack_ys
+                              : k->size == 8 ? eini_pack_yd
                                              : NULL;
-  const eini_gett_pack_fn z = k->size == 4   ? eini_pack_4z
-                              : k->size == 8 ? eini_pack_8z
+  const eini_gett_pack_fn z = k->size == 4   ? eini_pack_zs
+                              : k->size == 8 ? eini_pack_zd
                                              : NULL;
   if (isa == EINI_ISA_AVX512 && z != NULL && k->w % 8 == 0) k->pack_v = z, k->gv = 8;
   else if (y != NULL && k->w % 4 == 0) k->pack_v = y, k->gv = 4;
@@ -5243,8 +5163,8 @@ static void eini_gett_kit_pack(int isa, ein_dtype type, eini_gett_kit *k) {
   if (type == EIN_F32) k->times = isa == EINI_ISA_AVX512 ? eini_gett_times_zs : eini_gett_times_ys;
 #elif EINI_CPU_NEON
   if (isa != EINI_ISA_NEON) return;
-  if (k->size == 4) k->pack_v = k->pack_u = eini_pack_4n;  // (granules are as in plain C)
-  if (k->size == 8) k->pack_v = k->pack_u = eini_pack_8n;
+  if (k->size == 4) k->pack_v = k->pack_u = eini_pack_ns;  // (granules are as in plain C)
+  if (k->size == 8) k->pack_v = k->pack_u = eini_pack_nd;
   if (type == EIN_F64) k->times = eini_gett_times_nd;
   if (type == EIN_F32) k->times = eini_gett_times_ns;
 #else  // EINI_CPU_X86, EINI_CPU_NEON
@@ -5262,10 +5182,10 @@ static int eini_gett_pick(const eini_cpu *cpu, ein_dtype type, ein_pair pair, ei
     if (pair == EIN_PAIR_ANY_AND) eini_gett_kit_pb(EIN_PAIR_SUM_MUL, k);
     k->size = 1;
   } else if (type == EIN_F64 || type == EIN_C128) {
-    eini_gett_kit_f64(cpu->isa, pair, k);
+    eini_gett_kit_float(cpu->isa, 1, pair, k);
     k->size = 8 * k->parts;
   } else if (type == EIN_F32 || type == EIN_C64) {
-    eini_gett_kit_f32(cpu->isa, pair, k);
+    eini_gett_kit_float(cpu->isa, 0, pair, k);
     k->size = 4 * k->parts;
   } else if (type == EIN_I64 || type == EIN_I32) {
     eini_gett_kit_int(cpu->isa, type == EIN_I64, pair, k);
@@ -5290,20 +5210,16 @@ enum { EINI_GETT_WHOLE, EINI_GETT_BF16, EINI_GETT_I16, EINI_GETT_I8, EINI_GETT_A
 
 #define EINI_KERNELS EINI_KERNELS_PACK
 #define EINI_PACK_N 1
-#define EINI_PACK_ISA
-#define EINI_PACK_AT
-#define EINI_PACK_G 4
+#define EINI_PACK_PLAIN
 #define EINI_PACK f16
 #define EINI_PACK_S uint16_t
-#define EINI_PACK_T float
+#define EINI_VEC EINI_PS
 #include EINSUM_CPU_FILE
 #define EINI_PACK bf16
 #define EINI_PACK_S uint16_t
-#define EINI_PACK_T float
+#define EINI_VEC EINI_PS
 #include EINSUM_CPU_FILE
-#undef EINI_PACK_G
-#undef EINI_PACK_AT
-#undef EINI_PACK_ISA
+#undef EINI_PACK_PLAIN
 
 #if EINI_CPU_X86
 // n values at s + c[i] to one of four bytes, the first in the low bits: w two of 16 bits, s of i8
@@ -5329,7 +5245,7 @@ EINI_INLINE int32_t eini_one_f(const uint8_t *s, const int64_t *c, int64_t n) {
   return (int32_t)((uint32_t)eini_one_q(s, c, n) ^ 0x80808080u);
 }
 
-// Vectors of eight (z) or four (y) such, and of f16 and bf16 as f32. run: values that follow each
+// Vectors of eight (zs) or four (ys) such, and of f16 and bf16 as f32. run: values that follow each
 // other along k lie so.
 #define EINI_READ16(s) _mm_loadu_si128((const __m128i *)(const void *)(s))
 #define EINI_READ32(s) _mm256_loadu_si256((const __m256i *)(const void *)(s))
@@ -5339,16 +5255,16 @@ EINI_T256 EINI_INLINE __m128i eini_read4(const void *s) {
   memcpy(&x, s, 4);
   return _mm_cvtsi32_si128(x);
 }
-EINI_T512 EINI_INLINE __m256 eini_load_f16z(const uint16_t *s) {
+EINI_T512 EINI_INLINE __m256 eini_load_f16zs(const uint16_t *s) {
   return _mm256_cvtph_ps(EINI_READ16(s));
 }
-EINI_T512 EINI_INLINE __m256 eini_load_bf16z(const uint16_t *s) {
+EINI_T512 EINI_INLINE __m256 eini_load_bf16zs(const uint16_t *s) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(EINI_READ16(s)), 16));
 }
-EINI_T256 EINI_INLINE __m128 eini_load_f16y(const uint16_t *s) {
+EINI_T256 EINI_INLINE __m128 eini_load_f16ys(const uint16_t *s) {
   return _mm_cvtph_ps(EINI_READ8(s));
 }
-EINI_T256 EINI_INLINE __m128 eini_load_bf16y(const uint16_t *s) {
+EINI_T256 EINI_INLINE __m128 eini_load_bf16ys(const uint16_t *s) {
   return _mm_castsi128_ps(_mm_slli_epi32(_mm_cvtepu16_epi32(EINI_READ8(s)), 16));
 }
 
@@ -5356,14 +5272,14 @@ EINI_T512 EINI_INLINE __m256 eini_zip_z(__m128i a, __m128i b) {
   return _mm256_castsi256_ps(_mm256_inserti128_si256(
       _mm256_castsi128_si256(_mm_unpacklo_epi16(a, b)), _mm_unpackhi_epi16(a, b), 1));
 }
-EINI_T512 EINI_INLINE __m256 eini_load_wz(const uint16_t *s, const int64_t *c) {
+EINI_T512 EINI_INLINE __m256 eini_load_wzs(const uint16_t *s, const int64_t *c) {
   return eini_zip_z(EINI_READ16(s + c[0]), EINI_READ16(s + c[1]));
 }
-EINI_T512 EINI_INLINE __m256 eini_load_sz(const int8_t *s, const int64_t *c) {
+EINI_T512 EINI_INLINE __m256 eini_load_szs(const int8_t *s, const int64_t *c) {
   return eini_zip_z(_mm_cvtepi8_epi16(EINI_READ8(s + c[0])),
                     _mm_cvtepi8_epi16(EINI_READ8(s + c[1])));
 }
-EINI_T512 EINI_INLINE __m256 eini_load_uz(const uint8_t *s, const int64_t *c) {
+EINI_T512 EINI_INLINE __m256 eini_load_uzs(const uint8_t *s, const int64_t *c) {
   return eini_zip_z(_mm_cvtepu8_epi16(EINI_READ8(s + c[0])),
                     _mm_cvtepu8_epi16(EINI_READ8(s + c[1])));
 }
@@ -5373,117 +5289,99 @@ EINI_T512 EINI_INLINE __m256 eini_fours(const uint8_t *s, const int64_t *c, int 
   const __m128i f = _mm_set1_epi8((char)flip);
   return eini_zip_z(_mm_xor_si128(a, f), _mm_xor_si128(b, f));
 }
-EINI_T512 EINI_INLINE __m256 eini_load_qz(const uint8_t *s, const int64_t *c) {
+EINI_T512 EINI_INLINE __m256 eini_load_qzs(const uint8_t *s, const int64_t *c) {
   return eini_fours(s, c, 0);
 }
-EINI_T512 EINI_INLINE __m256 eini_load_fz(const uint8_t *s, const int64_t *c) {
+EINI_T512 EINI_INLINE __m256 eini_load_fzs(const uint8_t *s, const int64_t *c) {
   return eini_fours(s, c, -128);
 }
-EINI_T256 EINI_INLINE __m128 eini_load_wy(const uint16_t *s, const int64_t *c) {
+EINI_T256 EINI_INLINE __m128 eini_load_wys(const uint16_t *s, const int64_t *c) {
   return _mm_castsi128_ps(_mm_unpacklo_epi16(EINI_READ8(s + c[0]), EINI_READ8(s + c[1])));
 }
-EINI_T256 EINI_INLINE __m128 eini_load_sy(const int8_t *s, const int64_t *c) {
+EINI_T256 EINI_INLINE __m128 eini_load_sys(const int8_t *s, const int64_t *c) {
   return _mm_castsi128_ps(_mm_unpacklo_epi16(_mm_cvtepi8_epi16(eini_read4(s + c[0])),
                                              _mm_cvtepi8_epi16(eini_read4(s + c[1]))));
 }
-EINI_T256 EINI_INLINE __m128 eini_load_uy(const uint8_t *s, const int64_t *c) {
+EINI_T256 EINI_INLINE __m128 eini_load_uys(const uint8_t *s, const int64_t *c) {
   return _mm_castsi128_ps(_mm_unpacklo_epi16(_mm_cvtepu8_epi16(eini_read4(s + c[0])),
                                              _mm_cvtepu8_epi16(eini_read4(s + c[1]))));
 }
 
-EINI_T512 EINI_INLINE __m256 eini_run_wz(const void *s) {
+EINI_T512 EINI_INLINE __m256 eini_run_wzs(const void *s) {
   return _mm256_castsi256_ps(EINI_READ32(s));
 }
-EINI_T512 EINI_INLINE __m256 eini_run_sz(const int8_t *s) {
+EINI_T512 EINI_INLINE __m256 eini_run_szs(const int8_t *s) {
   return _mm256_castsi256_ps(_mm256_cvtepi8_epi16(EINI_READ16(s)));
 }
-EINI_T512 EINI_INLINE __m256 eini_run_uz(const uint8_t *s) {
+EINI_T512 EINI_INLINE __m256 eini_run_uzs(const uint8_t *s) {
   return _mm256_castsi256_ps(_mm256_cvtepu8_epi16(EINI_READ16(s)));
 }
-EINI_T512 EINI_INLINE __m256 eini_run_qz(const uint8_t *s) { return eini_run_wz(s); }
-EINI_T512 EINI_INLINE __m256 eini_run_fz(const uint8_t *s) {
+EINI_T512 EINI_INLINE __m256 eini_run_qzs(const uint8_t *s) { return eini_run_wzs(s); }
+EINI_T512 EINI_INLINE __m256 eini_run_fzs(const uint8_t *s) {
   return _mm256_castsi256_ps(_mm256_xor_si256(EINI_READ32(s), _mm256_set1_epi8((char)-128)));
 }
-EINI_T256 EINI_INLINE __m128 eini_run_wy(const uint16_t *s) {
+EINI_T256 EINI_INLINE __m128 eini_run_wys(const uint16_t *s) {
   return _mm_castsi128_ps(EINI_READ16(s));
 }
-EINI_T256 EINI_INLINE __m128 eini_run_sy(const int8_t *s) {
+EINI_T256 EINI_INLINE __m128 eini_run_sys(const int8_t *s) {
   return _mm_castsi128_ps(_mm_cvtepi8_epi16(EINI_READ8(s)));
 }
-EINI_T256 EINI_INLINE __m128 eini_run_uy(const uint8_t *s) {
+EINI_T256 EINI_INLINE __m128 eini_run_uys(const uint8_t *s) {
   return _mm_castsi128_ps(_mm_cvtepu8_epi16(EINI_READ8(s)));
 }
 
-#define EINI_PACK_ISA z
-#define EINI_PACK_AT EINI_T512
-#define EINI_PACK_WITH 4z
-#define EINI_PACK_G 8
 #define EINI_PACK f16
 #define EINI_PACK_S uint16_t
-#define EINI_PACK_T float
+#define EINI_VEC EINI_ZS
 #include EINSUM_CPU_FILE
 #define EINI_PACK bf16
 #define EINI_PACK_S uint16_t
-#define EINI_PACK_T float
+#define EINI_VEC EINI_ZS
 #include EINSUM_CPU_FILE
-#undef EINI_PACK_N
-#define EINI_PACK_N 4
-#define EINI_PACK q
-#define EINI_PACK_S uint8_t
-#define EINI_PACK_T int32_t
+#define EINI_PACK f16
+#define EINI_PACK_S uint16_t
+#define EINI_VEC EINI_YS
 #include EINSUM_CPU_FILE
-#define EINI_PACK f
-#define EINI_PACK_S uint8_t
-#define EINI_PACK_T int32_t
+#define EINI_PACK bf16
+#define EINI_PACK_S uint16_t
+#define EINI_VEC EINI_YS
 #include EINSUM_CPU_FILE
 #undef EINI_PACK_N
 #define EINI_PACK_N 2
 #define EINI_PACK w
 #define EINI_PACK_S uint16_t
-#define EINI_PACK_T int32_t
+#define EINI_VEC EINI_ZS
 #include EINSUM_CPU_FILE
 #define EINI_PACK s
 #define EINI_PACK_S int8_t
-#define EINI_PACK_T int32_t
+#define EINI_VEC EINI_ZS
 #include EINSUM_CPU_FILE
 #define EINI_PACK u
 #define EINI_PACK_S uint8_t
-#define EINI_PACK_T int32_t
+#define EINI_VEC EINI_ZS
 #include EINSUM_CPU_FILE
-#undef EINI_PACK_ISA
-#undef EINI_PACK_AT
-#undef EINI_PACK_WITH
-#undef EINI_PACK_G
-#define EINI_PACK_ISA y
-#define EINI_PACK_AT EINI_T256
-#define EINI_PACK_WITH 4y
-#define EINI_PACK_G 4
 #define EINI_PACK w
 #define EINI_PACK_S uint16_t
-#define EINI_PACK_T int32_t
+#define EINI_VEC EINI_YS
 #include EINSUM_CPU_FILE
 #define EINI_PACK s
 #define EINI_PACK_S int8_t
-#define EINI_PACK_T int32_t
+#define EINI_VEC EINI_YS
 #include EINSUM_CPU_FILE
 #define EINI_PACK u
 #define EINI_PACK_S uint8_t
-#define EINI_PACK_T int32_t
+#define EINI_VEC EINI_YS
 #include EINSUM_CPU_FILE
 #undef EINI_PACK_N
-#define EINI_PACK_N 1
-#define EINI_PACK f16
-#define EINI_PACK_S uint16_t
-#define EINI_PACK_T float
+#define EINI_PACK_N 4
+#define EINI_PACK q
+#define EINI_PACK_S uint8_t
+#define EINI_VEC EINI_ZS
 #include EINSUM_CPU_FILE
-#define EINI_PACK bf16
-#define EINI_PACK_S uint16_t
-#define EINI_PACK_T float
+#define EINI_PACK f
+#define EINI_PACK_S uint8_t
+#define EINI_VEC EINI_ZS
 #include EINSUM_CPU_FILE
-#undef EINI_PACK_ISA
-#undef EINI_PACK_AT
-#undef EINI_PACK_WITH
-#undef EINI_PACK_G
 #endif  // EINI_CPU_X86
 #undef EINI_PACK_N
 #undef EINI_KERNELS
@@ -5504,13 +5402,11 @@ EINI_T256 EINI_INLINE __m128 eini_run_uy(const uint8_t *s) {
 #define EINI_WY_FMA(a, b, c) _mm256_add_epi32(c, _mm256_madd_epi16(a, b))
 
 #define EINI_KERNELS EINI_KERNELS_TILE
-#define EINI_TILE_NV 3
-#define EINI_TILE_NU 4
 #define EINI_TILE_KIND EINI_TILE_DOTS
 #define EINI_VEC EINI_WY
 #include EINSUM_CPU_FILE
 #undef EINI_TILE_KIND
-#undef EINI_TILE_NU
+#undef EINI_KERNELS
 #endif  // EINI_CPU_X86
 
 #if EINI_CPU_DOTS
@@ -5573,7 +5469,7 @@ EINI_T256 EINI_INLINE __m128 eini_run_uy(const uint8_t *s) {
 #define EINI_QZ_ADD EINI_ZI_ADD
 #define EINI_QZ_FMA(a, b, c) _mm512_dpbusd_epi32(c, b, a)
 
-#define EINI_TILE_NU 8
+#define EINI_KERNELS EINI_KERNELS_TILE
 #define EINI_TILE_KIND EINI_TILE_DOTS
 #define EINI_VEC EINI_BZ
 #include EINSUM_CPU_FILE
@@ -5586,12 +5482,8 @@ EINI_T256 EINI_INLINE __m128 eini_run_uy(const uint8_t *s) {
 #define EINI_VEC EINI_QZ
 #include EINSUM_CPU_FILE
 #undef EINI_TILE_KIND
-#undef EINI_TILE_NU
-#endif  // EINI_CPU_DOTS
-#undef EINI_TILE_NV
 #undef EINI_KERNELS
 
-#if EINI_CPU_DOTS
 // Whether a panel has subnormal values.
 EINI_T512 static int eini_gett_done_bf16(const eini_gett_kit *kit, int is_u, int64_t lanes,
                                          int64_t rows, void *panel) {
@@ -5772,7 +5664,7 @@ EINI_T512 static int eini_gett_done_amx(const eini_gett_kit *kit, int is_u, int6
     for (int64_t i = 0; i < lanes; i += 16) {
       float turned[16 * 16], *b = p + q * lanes + i;
       for (int h = 0; h < 4; h++)
-        eini_pack_swap_4z(b + h / 2 * 8 * lanes + h % 2 * 8, step, NULL,
+        eini_pack_swap_zs(b + h / 2 * 8 * lanes + h % 2 * 8, step, NULL,
                           turned + h % 2 * 128 + h / 2 * 8, o);
       for (int r = 0; r < 16; r++) memcpy(b + r * lanes, turned + 16 * r, 64);
     }
@@ -5805,22 +5697,22 @@ static eini_gett_pack_fn eini_gett_converter(const eini_gett_kit *k, const ein_s
 #if EINI_CPU_X86
   const int wide = (is_u ? k->gu : k->gv) == 8, vectors = k->isa >= EINI_ISA_AVX2;
   const int flip = is_u ? k->flip_u : k->flip_v;
-  if (k->form == EINI_GETT_BF16 || k->form == EINI_GETT_AMX_BF16) return eini_pack_wz;
+  if (k->form == EINI_GETT_BF16 || k->form == EINI_GETT_AMX_BF16) return eini_pack_wzs;
   if (k->form == EINI_GETT_I8 || k->form == EINI_GETT_AMX_I8)
-    return flip ? eini_pack_fz : eini_pack_qz;
+    return flip ? eini_pack_fzs : eini_pack_qzs;
   if (k->form == EINI_GETT_I16)
-    return t == EIN_I16  ? (wide ? eini_pack_wz : eini_pack_wy)
-           : t == EIN_I8 ? (wide ? eini_pack_sz : eini_pack_sy)
-                         : (wide ? eini_pack_uz : eini_pack_uy);
+    return t == EIN_I16  ? (wide ? eini_pack_wzs : eini_pack_wys)
+           : t == EIN_I8 ? (wide ? eini_pack_szs : eini_pack_sys)
+                         : (wide ? eini_pack_uzs : eini_pack_uys);
   if (k->type == EIN_F32 && vectors && t == EIN_F16)
-    return wide ? eini_pack_f16z : eini_pack_f16y;
+    return wide ? eini_pack_f16zs : eini_pack_f16ys;
   if (k->type == EIN_F32 && vectors && t == EIN_BF16)
-    return wide ? eini_pack_bf16z : eini_pack_bf16y;
+    return wide ? eini_pack_bf16zs : eini_pack_bf16ys;
 #else  // EINI_CPU_X86
   (void)is_u;
 #endif
-  if (k->type == EIN_F32 && t == EIN_F16) return eini_pack_f16;
-  return k->type == EIN_F32 && t == EIN_BF16 ? eini_pack_bf16 : NULL;
+  if (k->type == EIN_F32 && t == EIN_F16) return eini_pack_f16ps;
+  return k->type == EIN_F32 && t == EIN_BF16 ? eini_pack_bf16ps : NULL;
 }
 
 #if EINI_CPU_X86
@@ -11948,16 +11840,16 @@ static eini_lanes_turn eini_lanes_turn_of(int isa, ein_dtype type, int *granule)
 #if EINI_CPU_X86
   if (isa == EINI_ISA_AVX512) {
     *granule = 8;
-    return wide ? eini_pack_turned_8z : eini_pack_turned_4z;
+    return wide ? eini_pack_turned_zd : eini_pack_turned_zs;
   }
   if (isa == EINI_ISA_AVX2) {
     *granule = 4;
-    return wide ? eini_pack_turned_8y : eini_pack_turned_4y;
+    return wide ? eini_pack_turned_yd : eini_pack_turned_ys;
   }
 #elif EINI_CPU_NEON
   if (isa == EINI_ISA_NEON) {
     *granule = wide ? 2 : 4;
-    return wide ? eini_pack_turned_8n : eini_pack_turned_4n;
+    return wide ? eini_pack_turned_nd : eini_pack_turned_ns;
   }
 #endif
   (void)isa, (void)wide, (void)granule;
@@ -14399,11 +14291,21 @@ static void EINI_FN(gett_join)(int64_t n, int conj_v, int conj_u, EINI_VT *a, co
 
 // ================================================================================================
 // >>tile-kernels  register tiles of section gett, of one set
-// EINI_TILE_KIND: what there is of it. The largest tile has EINI_TILE_NV vectors and EINI_TILE_NU
-// columns.
+// EINI_TILE_KIND: what there is of it.
 // ================================================================================================
 
 #if EINI_KERNELS == EINI_KERNELS_TILE
+// Vectors and columns of the largest tile.
+#ifdef EINI_TILE_PLAIN
+#define EINI_TILE_NV 1
+#define EINI_TILE_NU 4
+#elif EINI_CPU_X86
+#define EINI_TILE_NV 3
+#define EINI_TILE_NU (EINI_VBYTES * EINI_VW / 8)
+#else
+#define EINI_TILE_NV 2
+#define EINI_TILE_NU 8
+#endif
 // What minima begin as, and maxima.
 #if EINI_TILE_KIND == EINI_TILE_FLOATS
 #define EINI_TILE_MOST ((EINI_VT)HUGE_VAL)
@@ -14692,6 +14594,8 @@ static void EINI_FN(gett_kit)(ein_pair pair, eini_gett_kit *k) {
   }
 }
 #endif  // EINI_TILE_KIND
+#undef EINI_TILE_NV
+#undef EINI_TILE_NU
 #undef EINI_TILE_ONE
 #undef EINI_TILE_FOUR
 #undef EINI_TILE_EACH
@@ -14705,21 +14609,32 @@ static void EINI_FN(gett_kit)(ein_pair pair, eini_gett_kit *k) {
 // follow each other along k; where k ends within them the others are 0.
 // ================================================================================================
 
-// In what follows q counts T along k, c the offsets of its values. EINI_PACK_G: lanes of a granule.
-// EINI_PACK and EINI_PACK_ISA are the end of the function's name, load_.. and run_.. of that name
-// load a granule, EINI_PACK_WITH names what stores and transposes them; plain C has none of these.
+// In what follows q counts T along k, c the offsets of its values. Narrow operands have a kind,
+// EINI_PACK, with which names begin, and S; else both are T, the set's where it is not given.
+// load_.. and run_.. load a granule, G lanes; save_.. and turn_.. of the set store and transpose.
+// EINI_PACK_PLAIN: there are none of these.
 #if EINI_KERNELS == EINI_KERNELS_PACK
-#define EINI_PACK_NAME(name) EINI_CAT(EINI_CAT(name, EINI_PACK), EINI_PACK_ISA)
+#ifndef EINI_PACK_PLAIN
+#define EINI_PACK_G (EINI_VBYTES * EINI_VW == 16 ? 16 / EINI_VBYTES : EINI_VBYTES * EINI_VW / 8)
+#else
+#define EINI_PACK_G (EINI_VBYTES < 8 ? 4 : 2)
+#endif
+#define EINI_PACK_NAME(name) EINI_CAT(EINI_CAT(name, EINI_PACK), EINI_X(TAG))
 #define EINI_PACK_FN(name) EINI_PACK_NAME(eini_pack_##name##_)
 #if EINI_PACK_N > 1
+#define EINI_PACK_T int32_t
 #define EINI_PACK_ONE(s, c, n) EINI_CAT(eini_one_, EINI_PACK)(s, c, n)
 #define EINI_PACK_LOAD(s, c) EINI_PACK_NAME(eini_load_)(s, c)
 #else
 #define EINI_PACK_ONE(s, c, n) EINI_PACK_OF((s)[*(c)])
 #define EINI_PACK_LOAD(s, c) EINI_PACK_NAME(eini_load_)(s)
-#ifdef EINI_PACK_S
+#ifndef EINI_PACK_T
+#define EINI_PACK_T EINI_VT
+#endif
+#ifdef EINI_PACK
 #define EINI_PACK_OF(x) EINI_CAT(EINI_CAT(eini_, EINI_PACK), _load)(x)
 #else
+#define EINI_PACK
 #define EINI_PACK_OF(x) (x)
 #define EINI_PACK_S EINI_PACK_T
 #endif
@@ -14727,8 +14642,8 @@ static void EINI_FN(gett_kit)(ein_pair pair, eini_gett_kit *k) {
 
 // copy: G of T, from s + c[i] on. swap: from s + r[i] + c[..] on, transposed to d + o[i]; turn: the
 // same where values follow each other along k in the operand, too. c is in s where N is 1.
-#ifdef EINI_PACK_WITH
-#define EINI_PACK_TURN EINI_CAT(eini_turn_, EINI_PACK_WITH)
+#ifndef EINI_PACK_PLAIN
+#define EINI_PACK_TURN EINI_CAT(eini_turn_, EINI_X(TAG))
 #if EINI_PACK_G == 8
 #define EINI_PACK_EACH(load) load(0), load(1), load(2), load(3), load(4), load(5), load(6), load(7)
 #elif EINI_PACK_G == 4
@@ -14736,12 +14651,12 @@ static void EINI_FN(gett_kit)(ein_pair pair, eini_gett_kit *k) {
 #else
 #define EINI_PACK_EACH(load) load(0), load(1)
 #endif
-EINI_PACK_AT EINI_INLINE void EINI_PACK_FN(copy)(EINI_PACK_T *d, const EINI_PACK_S *s,
+EINI_VAT EINI_INLINE void EINI_PACK_FN(copy)(EINI_PACK_T *d, const EINI_PACK_S *s,
                                                  const int64_t *c) {
   (void)c;
-  EINI_CAT(eini_save_, EINI_PACK_WITH)(d, EINI_PACK_LOAD(s, c));
+  EINI_CAT(eini_save_, EINI_X(TAG))(d, EINI_PACK_LOAD(s, c));
 }
-EINI_PACK_AT EINI_INLINE void EINI_PACK_FN(swap)(const EINI_PACK_S *s, const int64_t *r,
+EINI_VAT EINI_INLINE void EINI_PACK_FN(swap)(const EINI_PACK_S *s, const int64_t *r,
                                                  const int64_t *c, EINI_PACK_T *d,
                                                  const int64_t *o) {
 #define EINI_PACK_ROW(i) EINI_PACK_LOAD(s + r[i], c)
@@ -14750,7 +14665,7 @@ EINI_PACK_AT EINI_INLINE void EINI_PACK_FN(swap)(const EINI_PACK_S *s, const int
 #undef EINI_PACK_ROW
 }
 #if EINI_PACK_N > 1
-EINI_PACK_AT EINI_INLINE void EINI_PACK_FN(turn)(const EINI_PACK_S *s, const int64_t *r,
+EINI_VAT EINI_INLINE void EINI_PACK_FN(turn)(const EINI_PACK_S *s, const int64_t *r,
                                                  EINI_PACK_T *d, const int64_t *o) {
 #define EINI_PACK_ROW(i) EINI_PACK_NAME(eini_run_)(s + r[i])
   EINI_PACK_TURN(EINI_PACK_EACH(EINI_PACK_ROW), d, o);
@@ -14759,7 +14674,7 @@ EINI_PACK_AT EINI_INLINE void EINI_PACK_FN(turn)(const EINI_PACK_S *s, const int
 #endif
 #undef EINI_PACK_EACH
 #undef EINI_PACK_TURN
-#else  // EINI_PACK_WITH
+#else  // EINI_PACK_PLAIN
 EINI_INLINE void EINI_PACK_FN(copy)(EINI_PACK_T *d, const EINI_PACK_S *s, const int64_t *c) {
   (void)c;
   d[0] = EINI_PACK_OF(s[0]), d[1] = EINI_PACK_OF(s[1]);
@@ -14773,13 +14688,13 @@ EINI_INLINE void EINI_PACK_FN(swap)(const EINI_PACK_S *s, const int64_t *r, cons
   for (int i = 0; i < EINI_PACK_G; i++)
     for (int j = 0; j < EINI_PACK_G; j++) d[o[j] + i] = EINI_PACK_OF(s[r[i] + j]);
 }
-#endif  // EINI_PACK_WITH
+#endif  // EINI_PACK_PLAIN
 
 #if EINI_PACK_N == 1
 // n granules of rows, ss apart, turned to columns, ds apart: for section lanes.
-EINI_UNUSED EINI_PACK_AT static void EINI_PACK_FN(turned)(int64_t n, const void *src,
-                                                          const int64_t *r, int64_t ss, void *dst,
-                                                          const int64_t *o, int64_t ds) {
+EINI_UNUSED EINI_VAT static void EINI_PACK_FN(turned)(int64_t n, const void *src, const int64_t *r,
+                                                      int64_t ss, void *dst, const int64_t *o,
+                                                      int64_t ds) {
   const EINI_PACK_S *s = (const EINI_PACK_S *)src;
   EINI_PACK_T *d = (EINI_PACK_T *)dst;
   for (; n > 0; n--, s += ss, d += ds) EINI_PACK_FN(swap)(s, r, NULL, d, o);
@@ -14798,7 +14713,7 @@ EINI_INLINE void EINI_PACK_FN(ahead)(const EINI_PACK_S *s, const int64_t *r) {
 #endif
 }
 
-EINI_PACK_AT static void EINI_PACK_FN(some)(const eini_gett_pack_arg *a, int64_t p, int64_t q,
+EINI_VAT static void EINI_PACK_FN(some)(const eini_gett_pack_arg *a, int64_t p, int64_t q,
                                             int64_t to, int64_t by) {
   const EINI_PACK_S *src = (const EINI_PACK_S *)a->src;
   EINI_PACK_T *d = (EINI_PACK_T *)a->dst + a->place[p / EINI_PACK_G];
@@ -14809,7 +14724,7 @@ EINI_PACK_AT static void EINI_PACK_FN(some)(const eini_gett_pack_arg *a, int64_t
           EINI_PACK_ONE(src + r[i], a->col + q * EINI_PACK_N, a->nk - q * EINI_PACK_N);
 }
 
-EINI_PACK_AT static void EINI_PACK_FN(rows)(const eini_gett_pack_arg *a) {
+EINI_VAT static void EINI_PACK_FN(rows)(const eini_gett_pack_arg *a) {
   const int64_t *place = a->place, *row = a->row;
   const int64_t ng = a->np / EINI_PACK_G, whole = a->nk / EINI_PACK_N;
   const unsigned char *flat = a->flat;
@@ -14827,7 +14742,7 @@ EINI_PACK_AT static void EINI_PACK_FN(rows)(const eini_gett_pack_arg *a) {
     EINI_PACK_FN(some)(a, p, whole, (a->nk + EINI_PACK_N - 1) / EINI_PACK_N, 1);
 }
 
-EINI_PACK_AT static void EINI_PACK_FN(along)(const eini_gett_pack_arg *a) {
+EINI_VAT static void EINI_PACK_FN(along)(const eini_gett_pack_arg *a) {
   const int run = EINI_PACK_N > 1 && a->step == 1;
   const int64_t along = run ? EINI_PACK_N : 1;
   const int64_t whole = a->count / along / EINI_PACK_G * EINI_PACK_G;
@@ -14868,7 +14783,7 @@ EINI_PACK_AT static void EINI_PACK_FN(along)(const eini_gett_pack_arg *a) {
 // Rows are often so far apart that eight of them fill a set of the cache, so lines are asked for
 // when those before them are done with, and no more than four of a row ahead. Columns of a run in
 // whole granules, of which the last one ends with the run.
-EINI_PACK_AT static void EINI_PACK_FN(across_at)(const eini_gett_pack_arg *a, int64_t p,
+EINI_VAT static void EINI_PACK_FN(across_at)(const eini_gett_pack_arg *a, int64_t p,
                                                  int64_t t0, int64_t t1) {
   const int64_t ahead = eini_max64(256 / ((t1 - t0) * (int64_t)sizeof(EINI_PACK_S)), 1);
   int64_t o[8][EINI_PACK_G], from[8];
@@ -14891,7 +14806,7 @@ EINI_PACK_AT static void EINI_PACK_FN(across_at)(const eini_gett_pack_arg *a, in
   }
 }
 
-EINI_PACK_AT static void EINI_PACK_FN(across)(const eini_gett_pack_arg *a) {
+EINI_VAT static void EINI_PACK_FN(across)(const eini_gett_pack_arg *a) {
   const int64_t units = (a->nk + EINI_PACK_N - 1) / EINI_PACK_N;
   for (int64_t i = 0; i < a->nfirst; i++)
     for (int64_t t = 0; t < a->count; t += 8 * EINI_PACK_G)
@@ -14901,7 +14816,7 @@ EINI_PACK_AT static void EINI_PACK_FN(across)(const eini_gett_pack_arg *a) {
     EINI_PACK_FN(some)(a, p, units - 1, units, 1);
 }
 
-EINI_PACK_AT static void EINI_PACK_NAME(eini_pack_)(const eini_gett_pack_arg *a) {
+EINI_VAT static void EINI_PACK_NAME(eini_pack_)(const eini_gett_pack_arg *a) {
   const int n = EINI_PACK_N;
   const int kind = n > 1 && a->kind == EINI_GETT_ALONG &&
                    (a->step == 1 ? a->count % n != 0 && a->count < a->nk : a->step % n != 0)
@@ -14916,6 +14831,7 @@ EINI_PACK_AT static void EINI_PACK_NAME(eini_pack_)(const eini_gett_pack_arg *a)
         EINI_PACK_FN(some)(a, p, q, eini_min64(q + few, units), 1);
   }
 }
+#undef EINI_PACK_G
 #undef EINI_PACK_NAME
 #undef EINI_PACK_FN
 #undef EINI_PACK_ONE

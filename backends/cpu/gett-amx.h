@@ -137,7 +137,7 @@ EINI_T512 static int eini_gett_done_amx(const eini_gett_kit *kit, int is_u, int6
     for (int64_t i = 0; i < lanes; i += 16) {
       float turned[16 * 16], *b = p + q * lanes + i;
       for (int h = 0; h < 4; h++)
-        eini_pack_swap_4z(b + h / 2 * 8 * lanes + h % 2 * 8, step, NULL,
+        eini_pack_swap_zs(b + h / 2 * 8 * lanes + h % 2 * 8, step, NULL,
                           turned + h % 2 * 128 + h / 2 * 8, o);
       for (int r = 0; r < 16; r++) memcpy(b + r * lanes, turned + 16 * r, 64);
     }

@@ -23,22 +23,22 @@ static eini_gett_pack_fn eini_gett_converter(const eini_gett_kit *k, const ein_s
 #if EINI_CPU_X86
   const int wide = (is_u ? k->gu : k->gv) == 8, vectors = k->isa >= EINI_ISA_AVX2;
   const int flip = is_u ? k->flip_u : k->flip_v;
-  if (k->form == EINI_GETT_BF16 || k->form == EINI_GETT_AMX_BF16) return eini_pack_wz;
+  if (k->form == EINI_GETT_BF16 || k->form == EINI_GETT_AMX_BF16) return eini_pack_wzs;
   if (k->form == EINI_GETT_I8 || k->form == EINI_GETT_AMX_I8)
-    return flip ? eini_pack_fz : eini_pack_qz;
+    return flip ? eini_pack_fzs : eini_pack_qzs;
   if (k->form == EINI_GETT_I16)
-    return t == EIN_I16  ? (wide ? eini_pack_wz : eini_pack_wy)
-           : t == EIN_I8 ? (wide ? eini_pack_sz : eini_pack_sy)
-                         : (wide ? eini_pack_uz : eini_pack_uy);
+    return t == EIN_I16  ? (wide ? eini_pack_wzs : eini_pack_wys)
+           : t == EIN_I8 ? (wide ? eini_pack_szs : eini_pack_sys)
+                         : (wide ? eini_pack_uzs : eini_pack_uys);
   if (k->type == EIN_F32 && vectors && t == EIN_F16)
-    return wide ? eini_pack_f16z : eini_pack_f16y;
+    return wide ? eini_pack_f16zs : eini_pack_f16ys;
   if (k->type == EIN_F32 && vectors && t == EIN_BF16)
-    return wide ? eini_pack_bf16z : eini_pack_bf16y;
+    return wide ? eini_pack_bf16zs : eini_pack_bf16ys;
 #else  // EINI_CPU_X86
   (void)is_u;
 #endif
-  if (k->type == EIN_F32 && t == EIN_F16) return eini_pack_f16;
-  return k->type == EIN_F32 && t == EIN_BF16 ? eini_pack_bf16 : NULL;
+  if (k->type == EIN_F32 && t == EIN_F16) return eini_pack_f16ps;
+  return k->type == EIN_F32 && t == EIN_BF16 ? eini_pack_bf16ps : NULL;
 }
 
 #if EINI_CPU_X86

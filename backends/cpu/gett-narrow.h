@@ -10,20 +10,16 @@ enum { EINI_GETT_WHOLE, EINI_GETT_BF16, EINI_GETT_I16, EINI_GETT_I8, EINI_GETT_A
 
 #define EINI_KERNELS EINI_KERNELS_PACK
 #define EINI_PACK_N 1
-#define EINI_PACK_ISA
-#define EINI_PACK_AT
-#define EINI_PACK_G 4
+#define EINI_PACK_PLAIN
 #define EINI_PACK f16
 #define EINI_PACK_S uint16_t
-#define EINI_PACK_T float
+#define EINI_VEC EINI_PS
 #include EINSUM_CPU_FILE
 #define EINI_PACK bf16
 #define EINI_PACK_S uint16_t
-#define EINI_PACK_T float
+#define EINI_VEC EINI_PS
 #include EINSUM_CPU_FILE
-#undef EINI_PACK_G
-#undef EINI_PACK_AT
-#undef EINI_PACK_ISA
+#undef EINI_PACK_PLAIN
 
 #if EINI_CPU_X86
 // n values at s + c[i] to one of four bytes, the first in the low bits: w two of 16 bits, s of i8
@@ -49,7 +45,7 @@ EINI_INLINE int32_t eini_one_f(const uint8_t *s, const int64_t *c, int64_t n) {
   return (int32_t)((uint32_t)eini_one_q(s, c, n) ^ 0x80808080u);
 }
 
-// Vectors of eight (z) or four (y) such, and of f16 and bf16 as f32. run: values that follow each
+// Vectors of eight (zs) or four (ys) such, and of f16 and bf16 as f32. run: values that follow each
 // other along k lie so.
 #define EINI_READ16(s) _mm_loadu_si128((const __m128i *)(const void *)(s))
 #define EINI_READ32(s) _mm256_loadu_si256((const __m256i *)(const void *)(s))
@@ -59,16 +55,16 @@ EINI_T256 EINI_INLINE __m128i eini_read4(const void *s) {
   memcpy(&x, s, 4);
   return _mm_cvtsi32_si128(x);
 }
-EINI_T512 EINI_INLINE __m256 eini_load_f16z(const uint16_t *s) {
+EINI_T512 EINI_INLINE __m256 eini_load_f16zs(const uint16_t *s) {
   return _mm256_cvtph_ps(EINI_READ16(s));
 }
-EINI_T512 EINI_INLINE __m256 eini_load_bf16z(const uint16_t *s) {
+EINI_T512 EINI_INLINE __m256 eini_load_bf16zs(const uint16_t *s) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(EINI_READ16(s)), 16));
 }
-EINI_T256 EINI_INLINE __m128 eini_load_f16y(const uint16_t *s) {
+EINI_T256 EINI_INLINE __m128 eini_load_f16ys(const uint16_t *s) {
   return _mm_cvtph_ps(EINI_READ8(s));
 }
-EINI_T256 EINI_INLINE __m128 eini_load_bf16y(const uint16_t *s) {
+EINI_T256 EINI_INLINE __m128 eini_load_bf16ys(const uint16_t *s) {
   return _mm_castsi128_ps(_mm_slli_epi32(_mm_cvtepu16_epi32(EINI_READ8(s)), 16));
 }
 
@@ -76,14 +72,14 @@ EINI_T512 EINI_INLINE __m256 eini_zip_z(__m128i a, __m128i b) {
   return _mm256_castsi256_ps(_mm256_inserti128_si256(
       _mm256_castsi128_si256(_mm_unpacklo_epi16(a, b)), _mm_unpackhi_epi16(a, b), 1));
 }
-EINI_T512 EINI_INLINE __m256 eini_load_wz(const uint16_t *s, const int64_t *c) {
+EINI_T512 EINI_INLINE __m256 eini_load_wzs(const uint16_t *s, const int64_t *c) {
   return eini_zip_z(EINI_READ16(s + c[0]), EINI_READ16(s + c[1]));
 }
-EINI_T512 EINI_INLINE __m256 eini_load_sz(const int8_t *s, const int64_t *c) {
+EINI_T512 EINI_INLINE __m256 eini_load_szs(const int8_t *s, const int64_t *c) {
   return eini_zip_z(_mm_cvtepi8_epi16(EINI_READ8(s + c[0])),
                     _mm_cvtepi8_epi16(EINI_READ8(s + c[1])));
 }
-EINI_T512 EINI_INLINE __m256 eini_load_uz(const uint8_t *s, const int64_t *c) {
+EINI_T512 EINI_INLINE __m256 eini_load_uzs(const uint8_t *s, const int64_t *c) {
   return eini_zip_z(_mm_cvtepu8_epi16(EINI_READ8(s + c[0])),
                     _mm_cvtepu8_epi16(EINI_READ8(s + c[1])));
 }
@@ -93,117 +89,99 @@ EINI_T512 EINI_INLINE __m256 eini_fours(const uint8_t *s, const int64_t *c, int 
   const __m128i f = _mm_set1_epi8((char)flip);
   return eini_zip_z(_mm_xor_si128(a, f), _mm_xor_si128(b, f));
 }
-EINI_T512 EINI_INLINE __m256 eini_load_qz(const uint8_t *s, const int64_t *c) {
+EINI_T512 EINI_INLINE __m256 eini_load_qzs(const uint8_t *s, const int64_t *c) {
   return eini_fours(s, c, 0);
 }
-EINI_T512 EINI_INLINE __m256 eini_load_fz(const uint8_t *s, const int64_t *c) {
+EINI_T512 EINI_INLINE __m256 eini_load_fzs(const uint8_t *s, const int64_t *c) {
   return eini_fours(s, c, -128);
 }
-EINI_T256 EINI_INLINE __m128 eini_load_wy(const uint16_t *s, const int64_t *c) {
+EINI_T256 EINI_INLINE __m128 eini_load_wys(const uint16_t *s, const int64_t *c) {
   return _mm_castsi128_ps(_mm_unpacklo_epi16(EINI_READ8(s + c[0]), EINI_READ8(s + c[1])));
 }
-EINI_T256 EINI_INLINE __m128 eini_load_sy(const int8_t *s, const int64_t *c) {
+EINI_T256 EINI_INLINE __m128 eini_load_sys(const int8_t *s, const int64_t *c) {
   return _mm_castsi128_ps(_mm_unpacklo_epi16(_mm_cvtepi8_epi16(eini_read4(s + c[0])),
                                              _mm_cvtepi8_epi16(eini_read4(s + c[1]))));
 }
-EINI_T256 EINI_INLINE __m128 eini_load_uy(const uint8_t *s, const int64_t *c) {
+EINI_T256 EINI_INLINE __m128 eini_load_uys(const uint8_t *s, const int64_t *c) {
   return _mm_castsi128_ps(_mm_unpacklo_epi16(_mm_cvtepu8_epi16(eini_read4(s + c[0])),
                                              _mm_cvtepu8_epi16(eini_read4(s + c[1]))));
 }
 
-EINI_T512 EINI_INLINE __m256 eini_run_wz(const void *s) {
+EINI_T512 EINI_INLINE __m256 eini_run_wzs(const void *s) {
   return _mm256_castsi256_ps(EINI_READ32(s));
 }
-EINI_T512 EINI_INLINE __m256 eini_run_sz(const int8_t *s) {
+EINI_T512 EINI_INLINE __m256 eini_run_szs(const int8_t *s) {
   return _mm256_castsi256_ps(_mm256_cvtepi8_epi16(EINI_READ16(s)));
 }
-EINI_T512 EINI_INLINE __m256 eini_run_uz(const uint8_t *s) {
+EINI_T512 EINI_INLINE __m256 eini_run_uzs(const uint8_t *s) {
   return _mm256_castsi256_ps(_mm256_cvtepu8_epi16(EINI_READ16(s)));
 }
-EINI_T512 EINI_INLINE __m256 eini_run_qz(const uint8_t *s) { return eini_run_wz(s); }
-EINI_T512 EINI_INLINE __m256 eini_run_fz(const uint8_t *s) {
+EINI_T512 EINI_INLINE __m256 eini_run_qzs(const uint8_t *s) { return eini_run_wzs(s); }
+EINI_T512 EINI_INLINE __m256 eini_run_fzs(const uint8_t *s) {
   return _mm256_castsi256_ps(_mm256_xor_si256(EINI_READ32(s), _mm256_set1_epi8((char)-128)));
 }
-EINI_T256 EINI_INLINE __m128 eini_run_wy(const uint16_t *s) {
+EINI_T256 EINI_INLINE __m128 eini_run_wys(const uint16_t *s) {
   return _mm_castsi128_ps(EINI_READ16(s));
 }
-EINI_T256 EINI_INLINE __m128 eini_run_sy(const int8_t *s) {
+EINI_T256 EINI_INLINE __m128 eini_run_sys(const int8_t *s) {
   return _mm_castsi128_ps(_mm_cvtepi8_epi16(EINI_READ8(s)));
 }
-EINI_T256 EINI_INLINE __m128 eini_run_uy(const uint8_t *s) {
+EINI_T256 EINI_INLINE __m128 eini_run_uys(const uint8_t *s) {
   return _mm_castsi128_ps(_mm_cvtepu8_epi16(EINI_READ8(s)));
 }
 
-#define EINI_PACK_ISA z
-#define EINI_PACK_AT EINI_T512
-#define EINI_PACK_WITH 4z
-#define EINI_PACK_G 8
 #define EINI_PACK f16
 #define EINI_PACK_S uint16_t
-#define EINI_PACK_T float
+#define EINI_VEC EINI_ZS
 #include EINSUM_CPU_FILE
 #define EINI_PACK bf16
 #define EINI_PACK_S uint16_t
-#define EINI_PACK_T float
+#define EINI_VEC EINI_ZS
 #include EINSUM_CPU_FILE
-#undef EINI_PACK_N
-#define EINI_PACK_N 4
-#define EINI_PACK q
-#define EINI_PACK_S uint8_t
-#define EINI_PACK_T int32_t
+#define EINI_PACK f16
+#define EINI_PACK_S uint16_t
+#define EINI_VEC EINI_YS
 #include EINSUM_CPU_FILE
-#define EINI_PACK f
-#define EINI_PACK_S uint8_t
-#define EINI_PACK_T int32_t
+#define EINI_PACK bf16
+#define EINI_PACK_S uint16_t
+#define EINI_VEC EINI_YS
 #include EINSUM_CPU_FILE
 #undef EINI_PACK_N
 #define EINI_PACK_N 2
 #define EINI_PACK w
 #define EINI_PACK_S uint16_t
-#define EINI_PACK_T int32_t
+#define EINI_VEC EINI_ZS
 #include EINSUM_CPU_FILE
 #define EINI_PACK s
 #define EINI_PACK_S int8_t
-#define EINI_PACK_T int32_t
+#define EINI_VEC EINI_ZS
 #include EINSUM_CPU_FILE
 #define EINI_PACK u
 #define EINI_PACK_S uint8_t
-#define EINI_PACK_T int32_t
+#define EINI_VEC EINI_ZS
 #include EINSUM_CPU_FILE
-#undef EINI_PACK_ISA
-#undef EINI_PACK_AT
-#undef EINI_PACK_WITH
-#undef EINI_PACK_G
-#define EINI_PACK_ISA y
-#define EINI_PACK_AT EINI_T256
-#define EINI_PACK_WITH 4y
-#define EINI_PACK_G 4
 #define EINI_PACK w
 #define EINI_PACK_S uint16_t
-#define EINI_PACK_T int32_t
+#define EINI_VEC EINI_YS
 #include EINSUM_CPU_FILE
 #define EINI_PACK s
 #define EINI_PACK_S int8_t
-#define EINI_PACK_T int32_t
+#define EINI_VEC EINI_YS
 #include EINSUM_CPU_FILE
 #define EINI_PACK u
 #define EINI_PACK_S uint8_t
-#define EINI_PACK_T int32_t
+#define EINI_VEC EINI_YS
 #include EINSUM_CPU_FILE
 #undef EINI_PACK_N
-#define EINI_PACK_N 1
-#define EINI_PACK f16
-#define EINI_PACK_S uint16_t
-#define EINI_PACK_T float
+#define EINI_PACK_N 4
+#define EINI_PACK q
+#define EINI_PACK_S uint8_t
+#define EINI_VEC EINI_ZS
 #include EINSUM_CPU_FILE
-#define EINI_PACK bf16
-#define EINI_PACK_S uint16_t
-#define EINI_PACK_T float
+#define EINI_PACK f
+#define EINI_PACK_S uint8_t
+#define EINI_VEC EINI_ZS
 #include EINSUM_CPU_FILE
-#undef EINI_PACK_ISA
-#undef EINI_PACK_AT
-#undef EINI_PACK_WITH
-#undef EINI_PACK_G
 #endif  // EINI_CPU_X86
 #undef EINI_PACK_N
 #undef EINI_KERNELS
@@ -224,13 +202,11 @@ EINI_T256 EINI_INLINE __m128 eini_run_uy(const uint8_t *s) {
 #define EINI_WY_FMA(a, b, c) _mm256_add_epi32(c, _mm256_madd_epi16(a, b))
 
 #define EINI_KERNELS EINI_KERNELS_TILE
-#define EINI_TILE_NV 3
-#define EINI_TILE_NU 4
 #define EINI_TILE_KIND EINI_TILE_DOTS
 #define EINI_VEC EINI_WY
 #include EINSUM_CPU_FILE
 #undef EINI_TILE_KIND
-#undef EINI_TILE_NU
+#undef EINI_KERNELS
 #endif  // EINI_CPU_X86
 
 #if EINI_CPU_DOTS
@@ -293,7 +269,7 @@ EINI_T256 EINI_INLINE __m128 eini_run_uy(const uint8_t *s) {
 #define EINI_QZ_ADD EINI_ZI_ADD
 #define EINI_QZ_FMA(a, b, c) _mm512_dpbusd_epi32(c, b, a)
 
-#define EINI_TILE_NU 8
+#define EINI_KERNELS EINI_KERNELS_TILE
 #define EINI_TILE_KIND EINI_TILE_DOTS
 #define EINI_VEC EINI_BZ
 #include EINSUM_CPU_FILE
@@ -306,12 +282,8 @@ EINI_T256 EINI_INLINE __m128 eini_run_uy(const uint8_t *s) {
 #define EINI_VEC EINI_QZ
 #include EINSUM_CPU_FILE
 #undef EINI_TILE_KIND
-#undef EINI_TILE_NU
-#endif  // EINI_CPU_DOTS
-#undef EINI_TILE_NV
 #undef EINI_KERNELS
 
-#if EINI_CPU_DOTS
 // Whether a panel has subnormal values.
 EINI_T512 static int eini_gett_done_bf16(const eini_gett_kit *kit, int is_u, int64_t lanes,
                                          int64_t rows, void *panel) {

@@ -33,45 +33,40 @@ typedef int64_t eini_gett_8;
 #endif
 typedef struct eini_gett_16 { double re, im; } eini_gett_16;
 
+#define EINI_PC_TAG pc
+#define EINI_PC_AT
+#define EINI_PC_BYTES 16
+#define EINI_PC_T eini_gett_16
 #define EINI_KERNELS EINI_KERNELS_PACK
 #define EINI_PACK_N 1
-#define EINI_PACK_AT
-#define EINI_PACK_ISA
-#define EINI_PACK_G 4
-#define EINI_PACK 1
-#define EINI_PACK_T unsigned char
+#define EINI_PACK_PLAIN
+#define EINI_VEC EINI_PB
 #include EINSUM_CPU_FILE
-#define EINI_PACK 4
-#define EINI_PACK_T int32_t
+#define EINI_VEC EINI_PI
 #include EINSUM_CPU_FILE
-#undef EINI_PACK_G
-#define EINI_PACK_G 2
-#define EINI_PACK 8
 #define EINI_PACK_T eini_gett_8
+#define EINI_VEC EINI_PL
 #include EINSUM_CPU_FILE
-#define EINI_PACK 16
-#define EINI_PACK_T eini_gett_16
+#define EINI_VEC EINI_PC
 #include EINSUM_CPU_FILE
-#undef EINI_PACK_G
-#undef EINI_PACK_ISA
-#undef EINI_PACK_AT
+#undef EINI_PACK_PLAIN
 
 #if EINI_CPU_X86
 // Loads and stores of so many elements of 4 and of 8 bytes; TURN: rows, transposed.
-EINI_T512 EINI_INLINE __m512d eini_load_8z(const eini_gett_8d *s) { return _mm512_loadu_pd(s); }
-EINI_T512 EINI_INLINE __m256 eini_load_4z(const float *s) { return _mm256_loadu_ps(s); }
-EINI_T256 EINI_INLINE __m128 eini_load_4y(const float *s) { return _mm_loadu_ps(s); }
-EINI_T256 EINI_INLINE __m256d eini_load_8y(const eini_gett_8d *s) {
+EINI_T512 EINI_INLINE __m512d eini_load_zd(const eini_gett_8d *s) { return _mm512_loadu_pd(s); }
+EINI_T512 EINI_INLINE __m256 eini_load_zs(const float *s) { return _mm256_loadu_ps(s); }
+EINI_T256 EINI_INLINE __m128 eini_load_ys(const float *s) { return _mm_loadu_ps(s); }
+EINI_T256 EINI_INLINE __m256d eini_load_yd(const eini_gett_8d *s) {
   return _mm256_loadu_pd((const double *)(const void *)s);
 }
-EINI_T512 EINI_INLINE void eini_save_8z(eini_gett_8d *d, __m512d x) { _mm512_storeu_pd(d, x); }
-EINI_T512 EINI_INLINE void eini_save_4z(void *d, __m256 x) { _mm256_storeu_ps((float *)d, x); }
-EINI_T256 EINI_INLINE void eini_save_4y(void *d, __m128 x) { _mm_storeu_ps((float *)d, x); }
-EINI_T256 EINI_INLINE void eini_save_8y(eini_gett_8d *d, __m256d x) {
+EINI_T512 EINI_INLINE void eini_save_zd(eini_gett_8d *d, __m512d x) { _mm512_storeu_pd(d, x); }
+EINI_T512 EINI_INLINE void eini_save_zs(void *d, __m256 x) { _mm256_storeu_ps((float *)d, x); }
+EINI_T256 EINI_INLINE void eini_save_ys(void *d, __m128 x) { _mm_storeu_ps((float *)d, x); }
+EINI_T256 EINI_INLINE void eini_save_yd(eini_gett_8d *d, __m256d x) {
   _mm256_storeu_pd((double *)(void *)d, x);
 }
 
-EINI_T512 EINI_INLINE void eini_turn_8z(__m512d a0, __m512d a1, __m512d a2, __m512d a3,
+EINI_T512 EINI_INLINE void eini_turn_zd(__m512d a0, __m512d a1, __m512d a2, __m512d a3,
                                         __m512d a4, __m512d a5, __m512d a6, __m512d a7,
                                         eini_gett_8d *d, const int64_t *o) {
   const __m512d b0 = _mm512_unpacklo_pd(a0, a1), b1 = _mm512_unpackhi_pd(a0, a1),
@@ -93,7 +88,7 @@ EINI_T512 EINI_INLINE void eini_turn_8z(__m512d a0, __m512d a1, __m512d a2, __m5
   _mm512_storeu_pd(d + o[7], _mm512_shuffle_f64x2(c3, c7, 0xdd));
 }
 
-EINI_T512 EINI_INLINE void eini_turn_4z(__m256 a0, __m256 a1, __m256 a2, __m256 a3, __m256 a4,
+EINI_T512 EINI_INLINE void eini_turn_zs(__m256 a0, __m256 a1, __m256 a2, __m256 a3, __m256 a4,
                                         __m256 a5, __m256 a6, __m256 a7, void *to,
                                         const int64_t *o) {
   float *d = (float *)to;
@@ -115,17 +110,17 @@ EINI_T512 EINI_INLINE void eini_turn_4z(__m256 a0, __m256 a1, __m256 a2, __m256 
   _mm256_storeu_ps(d + o[7], _mm256_permute2f128_ps(c3, c7, 0x31));
 }
 
-EINI_T256 EINI_INLINE void eini_turn_8y(__m256d a0, __m256d a1, __m256d a2, __m256d a3,
+EINI_T256 EINI_INLINE void eini_turn_yd(__m256d a0, __m256d a1, __m256d a2, __m256d a3,
                                         eini_gett_8d *d, const int64_t *o) {
   const __m256d b0 = _mm256_unpacklo_pd(a0, a1), b1 = _mm256_unpackhi_pd(a0, a1),
                 b2 = _mm256_unpacklo_pd(a2, a3), b3 = _mm256_unpackhi_pd(a2, a3);
-  eini_save_8y(d + o[0], _mm256_permute2f128_pd(b0, b2, 0x20));
-  eini_save_8y(d + o[1], _mm256_permute2f128_pd(b1, b3, 0x20));
-  eini_save_8y(d + o[2], _mm256_permute2f128_pd(b0, b2, 0x31));
-  eini_save_8y(d + o[3], _mm256_permute2f128_pd(b1, b3, 0x31));
+  eini_save_yd(d + o[0], _mm256_permute2f128_pd(b0, b2, 0x20));
+  eini_save_yd(d + o[1], _mm256_permute2f128_pd(b1, b3, 0x20));
+  eini_save_yd(d + o[2], _mm256_permute2f128_pd(b0, b2, 0x31));
+  eini_save_yd(d + o[3], _mm256_permute2f128_pd(b1, b3, 0x31));
 }
 
-EINI_T256 EINI_INLINE void eini_turn_4y(__m128 a0, __m128 a1, __m128 a2, __m128 a3, void *to,
+EINI_T256 EINI_INLINE void eini_turn_ys(__m128 a0, __m128 a1, __m128 a2, __m128 a3, void *to,
                                         const int64_t *o) {
   float *d = (float *)to;
   _MM_TRANSPOSE4_PS(a0, a1, a2, a3);
@@ -135,54 +130,32 @@ EINI_T256 EINI_INLINE void eini_turn_4y(__m128 a0, __m128 a1, __m128 a2, __m128 
   _mm_storeu_ps(d + o[3], a3);
 }
 
-#define EINI_PACK_ISA z
-#define EINI_PACK_AT EINI_T512
-#define EINI_PACK_G 8
-#define EINI_PACK_WITH 8z
-#define EINI_PACK 8
 #define EINI_PACK_T eini_gett_8d
+#define EINI_VEC EINI_ZD
 #include EINSUM_CPU_FILE
-#undef EINI_PACK_WITH
-#define EINI_PACK_WITH 4z
-#define EINI_PACK 4
-#define EINI_PACK_T float
+#define EINI_VEC EINI_ZS
 #include EINSUM_CPU_FILE
-#undef EINI_PACK_WITH
-#undef EINI_PACK_ISA
-#undef EINI_PACK_AT
-#undef EINI_PACK_G
-#define EINI_PACK_ISA y
-#define EINI_PACK_AT EINI_T256
-#define EINI_PACK_G 4
-#define EINI_PACK_WITH 8y
-#define EINI_PACK 8
 #define EINI_PACK_T eini_gett_8d
+#define EINI_VEC EINI_YD
 #include EINSUM_CPU_FILE
-#undef EINI_PACK_WITH
-#define EINI_PACK_WITH 4y
-#define EINI_PACK 4
-#define EINI_PACK_T float
+#define EINI_VEC EINI_YS
 #include EINSUM_CPU_FILE
-#undef EINI_PACK_WITH
-#undef EINI_PACK_ISA
-#undef EINI_PACK_AT
-#undef EINI_PACK_G
 #elif EINI_CPU_NEON
-EINI_INLINE float64x2_t eini_load_8n(const eini_gett_8d *s) {
+EINI_INLINE float64x2_t eini_load_nd(const eini_gett_8d *s) {
   return vld1q_f64((const double *)(const void *)s);
 }
-EINI_INLINE float32x4_t eini_load_4n(const float *s) { return vld1q_f32(s); }
-EINI_INLINE void eini_save_8n(eini_gett_8d *d, float64x2_t x) {
+EINI_INLINE float32x4_t eini_load_ns(const float *s) { return vld1q_f32(s); }
+EINI_INLINE void eini_save_nd(eini_gett_8d *d, float64x2_t x) {
   vst1q_f64((double *)(void *)d, x);
 }
-EINI_INLINE void eini_save_4n(float *d, float32x4_t x) { vst1q_f32(d, x); }
+EINI_INLINE void eini_save_ns(float *d, float32x4_t x) { vst1q_f32(d, x); }
 
-EINI_INLINE void eini_turn_8n(float64x2_t a, float64x2_t b, eini_gett_8d *d, const int64_t *o) {
-  eini_save_8n(d + o[0], vzip1q_f64(a, b));
-  eini_save_8n(d + o[1], vzip2q_f64(a, b));
+EINI_INLINE void eini_turn_nd(float64x2_t a, float64x2_t b, eini_gett_8d *d, const int64_t *o) {
+  eini_save_nd(d + o[0], vzip1q_f64(a, b));
+  eini_save_nd(d + o[1], vzip2q_f64(a, b));
 }
 
-EINI_INLINE void eini_turn_4n(float32x4_t a0, float32x4_t a1, float32x4_t a2, float32x4_t a3,
+EINI_INLINE void eini_turn_ns(float32x4_t a0, float32x4_t a1, float32x4_t a2, float32x4_t a3,
                               float *d, const int64_t *o) {
   const float32x4_t b0 = vzip1q_f32(a0, a2), b1 = vzip2q_f32(a0, a2),  // pairs of columns
                     b2 = vzip1q_f32(a1, a3), b3 = vzip2q_f32(a1, a3);
@@ -192,24 +165,11 @@ EINI_INLINE void eini_turn_4n(float32x4_t a0, float32x4_t a1, float32x4_t a2, fl
   vst1q_f32(d + o[3], vzip2q_f32(b1, b3));
 }
 
-#define EINI_PACK_ISA n
-#define EINI_PACK_AT EINI_UNUSED
-#define EINI_PACK_G 2
-#define EINI_PACK_WITH 8n
-#define EINI_PACK 8
 #define EINI_PACK_T eini_gett_8d
+#define EINI_VEC EINI_ND
 #include EINSUM_CPU_FILE
-#undef EINI_PACK_WITH
-#undef EINI_PACK_G
-#define EINI_PACK_G 4
-#define EINI_PACK_WITH 4n
-#define EINI_PACK 4
-#define EINI_PACK_T float
+#define EINI_VEC EINI_NS
 #include EINSUM_CPU_FILE
-#undef EINI_PACK_WITH
-#undef EINI_PACK_ISA
-#undef EINI_PACK_AT
-#undef EINI_PACK_G
 #endif  // EINI_CPU_X86, EINI_CPU_NEON
 #undef EINI_PACK_N
 #undef EINI_KERNELS
@@ -236,32 +196,16 @@ static int eini_gett_plain(const ein_contract *c, const eini_gett_kit *k) {
   return c->plain_out || (c->scaled && c->nextra == 0 && k->by != NULL && k->parts == 1);
 }
 
-static void eini_gett_kit_f64(int isa, ein_pair pair, eini_gett_kit *k) {
+static void eini_gett_kit_float(int isa, int wide, ein_pair pair, eini_gett_kit *k) {
+  void (*fill)(ein_pair, eini_gett_kit *) = wide ? eini_gett_kit_pd : eini_gett_kit_ps;
 #if EINI_CPU_X86
-  if (isa == EINI_ISA_AVX512) eini_gett_kit_zd(pair, k);
-  else if (isa == EINI_ISA_AVX2) eini_gett_kit_yd(pair, k);
-  else eini_gett_kit_pd(pair, k);
+  if (isa == EINI_ISA_AVX512) fill = wide ? eini_gett_kit_zd : eini_gett_kit_zs;
+  if (isa == EINI_ISA_AVX2) fill = wide ? eini_gett_kit_yd : eini_gett_kit_ys;
 #elif EINI_CPU_NEON
-  if (isa == EINI_ISA_NEON) eini_gett_kit_nd(pair, k);
-  else eini_gett_kit_pd(pair, k);
-#else  // EINI_CPU_X86, EINI_CPU_NEON
-  (void)isa;
-  eini_gett_kit_pd(pair, k);
+  if (isa == EINI_ISA_NEON) fill = wide ? eini_gett_kit_nd : eini_gett_kit_ns;
 #endif
-}
-
-static void eini_gett_kit_f32(int isa, ein_pair pair, eini_gett_kit *k) {
-#if EINI_CPU_X86
-  if (isa == EINI_ISA_AVX512) eini_gett_kit_zs(pair, k);
-  else if (isa == EINI_ISA_AVX2) eini_gett_kit_ys(pair, k);
-  else eini_gett_kit_ps(pair, k);
-#elif EINI_CPU_NEON
-  if (isa == EINI_ISA_NEON) eini_gett_kit_ns(pair, k);
-  else eini_gett_kit_ps(pair, k);
-#else  // EINI_CPU_X86, EINI_CPU_NEON
   (void)isa;
-  eini_gett_kit_ps(pair, k);
-#endif
+  fill(pair, k);
 }
 
 // Of integers vectors have sums of products; the other pairs are plain C's.
@@ -283,10 +227,10 @@ static void eini_gett_kit_int(int isa, int wide, ein_pair pair, eini_gett_kit *k
 
 // Packing functions and granules, once the shape of the tile is known.
 static void eini_gett_kit_pack(int isa, ein_dtype type, eini_gett_kit *k) {
-  k->pack_v = k->pack_u = k->size == 1   ? eini_pack_1
-                          : k->size == 4 ? eini_pack_4
-                          : k->size == 8 ? eini_pack_8
-                                         : eini_pack_16;
+  k->pack_v = k->pack_u = k->size == 1   ? eini_pack_pb
+                          : k->size == 4 ? eini_pack_pi
+                          : k->size == 8 ? eini_pack_pl
+                                         : eini_pack_pc;
   k->gv = k->gu = k->size < 8 ? 4 : 2;
   k->times = type == EIN_F64    ? eini_gett_times_pd
              : type == EIN_F32  ? eini_gett_times_ps
@@ -297,11 +241,11 @@ static void eini_gett_kit_pack(int isa, ein_dtype type, eini_gett_kit *k) {
                                 : NULL;
 #if EINI_CPU_X86
   if (isa != EINI_ISA_AVX512 && isa != EINI_ISA_AVX2) return;
-  const eini_gett_pack_fn y = k->size == 4   ? eini_pack_4y
-                              : k->size == 8 ? eini_pack_8y
+  const eini_gett_pack_fn y = k->size == 4   ? eini_pack_ys
+                              : k->size == 8 ? eini_pack_yd
                                              : NULL;
-  const eini_gett_pack_fn z = k->size == 4   ? eini_pack_4z
-                              : k->size == 8 ? eini_pack_8z
+  const eini_gett_pack_fn z = k->size == 4   ? eini_pack_zs
+                              : k->size == 8 ? eini_pack_zd
                                              : NULL;
   if (isa == EINI_ISA_AVX512 && z != NULL && k->w % 8 == 0) k->pack_v = z, k->gv = 8;
   else if (y != NULL && k->w % 4 == 0) k->pack_v = y, k->gv = 4;
@@ -311,8 +255,8 @@ static void eini_gett_kit_pack(int isa, ein_dtype type, eini_gett_kit *k) {
   if (type == EIN_F32) k->times = isa == EINI_ISA_AVX512 ? eini_gett_times_zs : eini_gett_times_ys;
 #elif EINI_CPU_NEON
   if (isa != EINI_ISA_NEON) return;
-  if (k->size == 4) k->pack_v = k->pack_u = eini_pack_4n;  // (granules are as in plain C)
-  if (k->size == 8) k->pack_v = k->pack_u = eini_pack_8n;
+  if (k->size == 4) k->pack_v = k->pack_u = eini_pack_ns;  // (granules are as in plain C)
+  if (k->size == 8) k->pack_v = k->pack_u = eini_pack_nd;
   if (type == EIN_F64) k->times = eini_gett_times_nd;
   if (type == EIN_F32) k->times = eini_gett_times_ns;
 #else  // EINI_CPU_X86, EINI_CPU_NEON
@@ -330,10 +274,10 @@ static int eini_gett_pick(const eini_cpu *cpu, ein_dtype type, ein_pair pair, ei
     if (pair == EIN_PAIR_ANY_AND) eini_gett_kit_pb(EIN_PAIR_SUM_MUL, k);
     k->size = 1;
   } else if (type == EIN_F64 || type == EIN_C128) {
-    eini_gett_kit_f64(cpu->isa, pair, k);
+    eini_gett_kit_float(cpu->isa, 1, pair, k);
     k->size = 8 * k->parts;
   } else if (type == EIN_F32 || type == EIN_C64) {
-    eini_gett_kit_f32(cpu->isa, pair, k);
+    eini_gett_kit_float(cpu->isa, 0, pair, k);
     k->size = 4 * k->parts;
   } else if (type == EIN_I64 || type == EIN_I32) {
     eini_gett_kit_int(cpu->isa, type == EIN_I64, pair, k);

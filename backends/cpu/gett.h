@@ -82,34 +82,29 @@ struct eini_gett_kit {
 #define EINI_PD_BYTES 8
 #define EINI_PD_T double
 #define EINI_PD_A double
-#define EINI_PD_V eini_4d
 #define EINI_PD_W 4
 #define EINI_PS_TAG ps
 #define EINI_PS_AT
 #define EINI_PS_BYTES 4
 #define EINI_PS_T float
 #define EINI_PS_A float
-#define EINI_PS_V eini_4s
 #define EINI_PS_W 4
 #define EINI_PL_TAG pl
 #define EINI_PL_AT
 #define EINI_PL_BYTES 8
 #define EINI_PL_T int64_t
 #define EINI_PL_A uint64_t
-#define EINI_PL_V eini_4l
 #define EINI_PL_W 4
 #define EINI_PI_TAG pi
 #define EINI_PI_AT
 #define EINI_PI_BYTES 4
 #define EINI_PI_T int32_t
 #define EINI_PI_A uint32_t
-#define EINI_PI_V eini_4i
 #define EINI_PI_W 4
 #define EINI_PB_TAG pb
 #define EINI_PB_AT
 #define EINI_PB_BYTES 1
 #define EINI_PB_T unsigned char
-#define EINI_PB_V eini_4b
 #define EINI_PB_W 4
 #define EINI_KERNELS EINI_KERNELS_FOUR
 #define EINI_VEC EINI_PD
@@ -134,52 +129,23 @@ struct eini_gett_kit {
 #define EINI_TILE_INTS 4
 #define EINI_TILE_FLOATS 5
 #define EINI_KERNELS EINI_KERNELS_TILE
-#if EINI_CPU_X86
-#define EINI_TILE_NV 3
-#define EINI_TILE_NU 4
 #define EINI_TILE_KIND EINI_TILE_FLOATS
+#if EINI_CPU_X86
 #define EINI_VEC EINI_YD
 #include EINSUM_CPU_FILE
 #define EINI_VEC EINI_YS
 #include EINSUM_CPU_FILE
-#undef EINI_TILE_KIND
-#define EINI_TILE_KIND EINI_TILE_SUMS
-#define EINI_VEC EINI_YI
-#include EINSUM_CPU_FILE
-#undef EINI_TILE_NU
-#define EINI_TILE_NU 8
-#define EINI_VEC EINI_ZL
-#include EINSUM_CPU_FILE
-#define EINI_VEC EINI_ZI
-#include EINSUM_CPU_FILE
-#undef EINI_TILE_KIND
-#define EINI_TILE_KIND EINI_TILE_FLOATS
 #define EINI_VEC EINI_ZD
 #include EINSUM_CPU_FILE
 #define EINI_VEC EINI_ZS
 #include EINSUM_CPU_FILE
-#undef EINI_TILE_KIND
-#undef EINI_TILE_NU
-#undef EINI_TILE_NV
 #elif EINI_CPU_NEON
-#define EINI_TILE_NV 2
-#define EINI_TILE_NU 8
-#define EINI_TILE_KIND EINI_TILE_FLOATS
 #define EINI_VEC EINI_ND
 #include EINSUM_CPU_FILE
 #define EINI_VEC EINI_NS
 #include EINSUM_CPU_FILE
-#undef EINI_TILE_KIND
-#define EINI_TILE_KIND EINI_TILE_SUMS
-#define EINI_VEC EINI_NI
-#include EINSUM_CPU_FILE
-#undef EINI_TILE_KIND
-#undef EINI_TILE_NU
-#undef EINI_TILE_NV
-#endif  // EINI_CPU_X86, EINI_CPU_NEON
-#define EINI_TILE_NV 1
-#define EINI_TILE_NU 4
-#define EINI_TILE_KIND EINI_TILE_FLOATS
+#endif
+#define EINI_TILE_PLAIN
 #define EINI_VEC EINI_PD
 #include EINSUM_CPU_FILE
 #define EINI_VEC EINI_PS
@@ -194,7 +160,17 @@ struct eini_gett_kit {
 #define EINI_TILE_KIND EINI_TILE_SUMS
 #define EINI_VEC EINI_PB
 #include EINSUM_CPU_FILE
+#undef EINI_TILE_PLAIN
+#if EINI_CPU_X86
+#define EINI_VEC EINI_YI
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_ZL
+#include EINSUM_CPU_FILE
+#define EINI_VEC EINI_ZI
+#include EINSUM_CPU_FILE
+#elif EINI_CPU_NEON
+#define EINI_VEC EINI_NI
+#include EINSUM_CPU_FILE
+#endif
 #undef EINI_TILE_KIND
-#undef EINI_TILE_NU
-#undef EINI_TILE_NV
 #undef EINI_KERNELS

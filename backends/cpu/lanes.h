@@ -50,16 +50,16 @@ static eini_lanes_turn eini_lanes_turn_of(int isa, ein_dtype type, int *granule)
 #if EINI_CPU_X86
   if (isa == EINI_ISA_AVX512) {
     *granule = 8;
-    return wide ? eini_pack_turned_8z : eini_pack_turned_4z;
+    return wide ? eini_pack_turned_zd : eini_pack_turned_zs;
   }
   if (isa == EINI_ISA_AVX2) {
     *granule = 4;
-    return wide ? eini_pack_turned_8y : eini_pack_turned_4y;
+    return wide ? eini_pack_turned_yd : eini_pack_turned_ys;
   }
 #elif EINI_CPU_NEON
   if (isa == EINI_ISA_NEON) {
     *granule = wide ? 2 : 4;
-    return wide ? eini_pack_turned_8n : eini_pack_turned_4n;
+    return wide ? eini_pack_turned_nd : eini_pack_turned_ns;
   }
 #endif
   (void)isa, (void)wide, (void)granule;

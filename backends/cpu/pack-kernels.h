@@ -4,21 +4,32 @@
 // follow each other along k; where k ends within them the others are 0.
 // ================================================================================================
 
-// In what follows q counts T along k, c the offsets of its values. EINI_PACK_G: lanes of a granule.
-// EINI_PACK and EINI_PACK_ISA are the end of the function's name, load_.. and run_.. of that name
-// load a granule, EINI_PACK_WITH names what stores and transposes them; plain C has none of these.
+// In what follows q counts T along k, c the offsets of its values. Narrow operands have a kind,
+// EINI_PACK, with which names begin, and S; else both are T, the set's where it is not given.
+// load_.. and run_.. load a granule, G lanes; save_.. and turn_.. of the set store and transpose.
+// EINI_PACK_PLAIN: there are none of these.
 #if EINI_KERNELS == EINI_KERNELS_PACK
-#define EINI_PACK_NAME(name) EINI_CAT(EINI_CAT(name, EINI_PACK), EINI_PACK_ISA)
+#ifndef EINI_PACK_PLAIN
+#define EINI_PACK_G (EINI_VBYTES * EINI_VW == 16 ? 16 / EINI_VBYTES : EINI_VBYTES * EINI_VW / 8)
+#else
+#define EINI_PACK_G (EINI_VBYTES < 8 ? 4 : 2)
+#endif
+#define EINI_PACK_NAME(name) EINI_CAT(EINI_CAT(name, EINI_PACK), EINI_X(TAG))
 #define EINI_PACK_FN(name) EINI_PACK_NAME(eini_pack_##name##_)
 #if EINI_PACK_N > 1
+#define EINI_PACK_T int32_t
 #define EINI_PACK_ONE(s, c, n) EINI_CAT(eini_one_, EINI_PACK)(s, c, n)
 #define EINI_PACK_LOAD(s, c) EINI_PACK_NAME(eini_load_)(s, c)
 #else
 #define EINI_PACK_ONE(s, c, n) EINI_PACK_OF((s)[*(c)])
 #define EINI_PACK_LOAD(s, c) EINI_PACK_NAME(eini_load_)(s)
-#ifdef EINI_PACK_S
+#ifndef EINI_PACK_T
+#define EINI_PACK_T EINI_VT
+#endif
+#ifdef EINI_PACK
 #define EINI_PACK_OF(x) EINI_CAT(EINI_CAT(eini_, EINI_PACK), _load)(x)
 #else
+#define EINI_PACK
 #define EINI_PACK_OF(x) (x)
 #define EINI_PACK_S EINI_PACK_T
 #endif
@@ -26,8 +37,8 @@
 
 // copy: G of T, from s + c[i] on. swap: from s + r[i] + c[..] on, transposed to d + o[i]; turn: the
 // same where values follow each other along k in the operand, too. c is in s where N is 1.
-#ifdef EINI_PACK_WITH
-#define EINI_PACK_TURN EINI_CAT(eini_turn_, EINI_PACK_WITH)
+#ifndef EINI_PACK_PLAIN
+#define EINI_PACK_TURN EINI_CAT(eini_turn_, EINI_X(TAG))
 #if EINI_PACK_G == 8
 #define EINI_PACK_EACH(load) load(0), load(1), load(2), load(3), load(4), load(5), load(6), load(7)
 #elif EINI_PACK_G == 4
@@ -35,12 +46,12 @@
 #else
 #define EINI_PACK_EACH(load) load(0), load(1)
 #endif
-EINI_PACK_AT EINI_INLINE void EINI_PACK_FN(copy)(EINI_PACK_T *d, const EINI_PACK_S *s,
+EINI_VAT EINI_INLINE void EINI_PACK_FN(copy)(EINI_PACK_T *d, const EINI_PACK_S *s,
                                                  const int64_t *c) {
   (void)c;
-  EINI_CAT(eini_save_, EINI_PACK_WITH)(d, EINI_PACK_LOAD(s, c));
+  EINI_CAT(eini_save_, EINI_X(TAG))(d, EINI_PACK_LOAD(s, c));
 }
-EINI_PACK_AT EINI_INLINE void EINI_PACK_FN(swap)(const EINI_PACK_S *s, const int64_t *r,
+EINI_VAT EINI_INLINE void EINI_PACK_FN(swap)(const EINI_PACK_S *s, const int64_t *r,
                                                  const int64_t *c, EINI_PACK_T *d,
                                                  const int64_t *o) {
 #define EINI_PACK_ROW(i) EINI_PACK_LOAD(s + r[i], c)
@@ -49,7 +60,7 @@ EINI_PACK_AT EINI_INLINE void EINI_PACK_FN(swap)(const EINI_PACK_S *s, const int
 #undef EINI_PACK_ROW
 }
 #if EINI_PACK_N > 1
-EINI_PACK_AT EINI_INLINE void EINI_PACK_FN(turn)(const EINI_PACK_S *s, const int64_t *r,
+EINI_VAT EINI_INLINE void EINI_PACK_FN(turn)(const EINI_PACK_S *s, const int64_t *r,
                                                  EINI_PACK_T *d, const int64_t *o) {
 #define EINI_PACK_ROW(i) EINI_PACK_NAME(eini_run_)(s + r[i])
   EINI_PACK_TURN(EINI_PACK_EACH(EINI_PACK_ROW), d, o);
@@ -58,7 +69,7 @@ EINI_PACK_AT EINI_INLINE void EINI_PACK_FN(turn)(const EINI_PACK_S *s, const int
 #endif
 #undef EINI_PACK_EACH
 #undef EINI_PACK_TURN
-#else  // EINI_PACK_WITH
+#else  // EINI_PACK_PLAIN
 EINI_INLINE void EINI_PACK_FN(copy)(EINI_PACK_T *d, const EINI_PACK_S *s, const int64_t *c) {
   (void)c;
   d[0] = EINI_PACK_OF(s[0]), d[1] = EINI_PACK_OF(s[1]);
@@ -72,13 +83,13 @@ EINI_INLINE void EINI_PACK_FN(swap)(const EINI_PACK_S *s, const int64_t *r, cons
   for (int i = 0; i < EINI_PACK_G; i++)
     for (int j = 0; j < EINI_PACK_G; j++) d[o[j] + i] = EINI_PACK_OF(s[r[i] + j]);
 }
-#endif  // EINI_PACK_WITH
+#endif  // EINI_PACK_PLAIN
 
 #if EINI_PACK_N == 1
 // n granules of rows, ss apart, turned to columns, ds apart: for section lanes.
-EINI_UNUSED EINI_PACK_AT static void EINI_PACK_FN(turned)(int64_t n, const void *src,
-                                                          const int64_t *r, int64_t ss, void *dst,
-                                                          const int64_t *o, int64_t ds) {
+EINI_UNUSED EINI_VAT static void EINI_PACK_FN(turned)(int64_t n, const void *src, const int64_t *r,
+                                                      int64_t ss, void *dst, const int64_t *o,
+                                                      int64_t ds) {
   const EINI_PACK_S *s = (const EINI_PACK_S *)src;
   EINI_PACK_T *d = (EINI_PACK_T *)dst;
   for (; n > 0; n--, s += ss, d += ds) EINI_PACK_FN(swap)(s, r, NULL, d, o);
@@ -97,7 +108,7 @@ EINI_INLINE void EINI_PACK_FN(ahead)(const EINI_PACK_S *s, const int64_t *r) {
 #endif
 }
 
-EINI_PACK_AT static void EINI_PACK_FN(some)(const eini_gett_pack_arg *a, int64_t p, int64_t q,
+EINI_VAT static void EINI_PACK_FN(some)(const eini_gett_pack_arg *a, int64_t p, int64_t q,
                                             int64_t to, int64_t by) {
   const EINI_PACK_S *src = (const EINI_PACK_S *)a->src;
   EINI_PACK_T *d = (EINI_PACK_T *)a->dst + a->place[p / EINI_PACK_G];
@@ -108,7 +119,7 @@ EINI_PACK_AT static void EINI_PACK_FN(some)(const eini_gett_pack_arg *a, int64_t
           EINI_PACK_ONE(src + r[i], a->col + q * EINI_PACK_N, a->nk - q * EINI_PACK_N);
 }
 
-EINI_PACK_AT static void EINI_PACK_FN(rows)(const eini_gett_pack_arg *a) {
+EINI_VAT static void EINI_PACK_FN(rows)(const eini_gett_pack_arg *a) {
   const int64_t *place = a->place, *row = a->row;
   const int64_t ng = a->np / EINI_PACK_G, whole = a->nk / EINI_PACK_N;
   const unsigned char *flat = a->flat;
@@ -126,7 +137,7 @@ EINI_PACK_AT static void EINI_PACK_FN(rows)(const eini_gett_pack_arg *a) {
     EINI_PACK_FN(some)(a, p, whole, (a->nk + EINI_PACK_N - 1) / EINI_PACK_N, 1);
 }
 
-EINI_PACK_AT static void EINI_PACK_FN(along)(const eini_gett_pack_arg *a) {
+EINI_VAT static void EINI_PACK_FN(along)(const eini_gett_pack_arg *a) {
   const int run = EINI_PACK_N > 1 && a->step == 1;
   const int64_t along = run ? EINI_PACK_N : 1;
   const int64_t whole = a->count / along / EINI_PACK_G * EINI_PACK_G;
@@ -167,7 +178,7 @@ EINI_PACK_AT static void EINI_PACK_FN(along)(const eini_gett_pack_arg *a) {
 // Rows are often so far apart that eight of them fill a set of the cache, so lines are asked for
 // when those before them are done with, and no more than four of a row ahead. Columns of a run in
 // whole granules, of which the last one ends with the run.
-EINI_PACK_AT static void EINI_PACK_FN(across_at)(const eini_gett_pack_arg *a, int64_t p,
+EINI_VAT static void EINI_PACK_FN(across_at)(const eini_gett_pack_arg *a, int64_t p,
                                                  int64_t t0, int64_t t1) {
   const int64_t ahead = eini_max64(256 / ((t1 - t0) * (int64_t)sizeof(EINI_PACK_S)), 1);
   int64_t o[8][EINI_PACK_G], from[8];
@@ -190,7 +201,7 @@ EINI_PACK_AT static void EINI_PACK_FN(across_at)(const eini_gett_pack_arg *a, in
   }
 }
 
-EINI_PACK_AT static void EINI_PACK_FN(across)(const eini_gett_pack_arg *a) {
+EINI_VAT static void EINI_PACK_FN(across)(const eini_gett_pack_arg *a) {
   const int64_t units = (a->nk + EINI_PACK_N - 1) / EINI_PACK_N;
   for (int64_t i = 0; i < a->nfirst; i++)
     for (int64_t t = 0; t < a->count; t += 8 * EINI_PACK_G)
@@ -200,7 +211,7 @@ EINI_PACK_AT static void EINI_PACK_FN(across)(const eini_gett_pack_arg *a) {
     EINI_PACK_FN(some)(a, p, units - 1, units, 1);
 }
 
-EINI_PACK_AT static void EINI_PACK_NAME(eini_pack_)(const eini_gett_pack_arg *a) {
+EINI_VAT static void EINI_PACK_NAME(eini_pack_)(const eini_gett_pack_arg *a) {
   const int n = EINI_PACK_N;
   const int kind = n > 1 && a->kind == EINI_GETT_ALONG &&
                    (a->step == 1 ? a->count % n != 0 && a->count < a->nk : a->step % n != 0)
@@ -215,6 +226,7 @@ EINI_PACK_AT static void EINI_PACK_NAME(eini_pack_)(const eini_gett_pack_arg *a)
         EINI_PACK_FN(some)(a, p, q, eini_min64(q + few, units), 1);
   }
 }
+#undef EINI_PACK_G
 #undef EINI_PACK_NAME
 #undef EINI_PACK_FN
 #undef EINI_PACK_ONE

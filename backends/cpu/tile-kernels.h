@@ -1,10 +1,20 @@
 // ================================================================================================
 // >>tile-kernels  register tiles of section gett, of one set
-// EINI_TILE_KIND: what there is of it. The largest tile has EINI_TILE_NV vectors and EINI_TILE_NU
-// columns.
+// EINI_TILE_KIND: what there is of it.
 // ================================================================================================
 
 #if EINI_KERNELS == EINI_KERNELS_TILE
+// Vectors and columns of the largest tile.
+#ifdef EINI_TILE_PLAIN
+#define EINI_TILE_NV 1
+#define EINI_TILE_NU 4
+#elif EINI_CPU_X86
+#define EINI_TILE_NV 3
+#define EINI_TILE_NU (EINI_VBYTES * EINI_VW / 8)
+#else
+#define EINI_TILE_NV 2
+#define EINI_TILE_NU 8
+#endif
 // What minima begin as, and maxima.
 #if EINI_TILE_KIND == EINI_TILE_FLOATS
 #define EINI_TILE_MOST ((EINI_VT)HUGE_VAL)
@@ -293,6 +303,8 @@ static void EINI_FN(gett_kit)(ein_pair pair, eini_gett_kit *k) {
   }
 }
 #endif  // EINI_TILE_KIND
+#undef EINI_TILE_NV
+#undef EINI_TILE_NU
 #undef EINI_TILE_ONE
 #undef EINI_TILE_FOUR
 #undef EINI_TILE_EACH
