@@ -242,20 +242,19 @@ EIN_API size_t ein_cpu_info(const ein_cpu *cpu, char *buf, size_t size);
 #endif
 // Which of them.
 #define EINI_KERNELS_EXP 1
-#define EINI_KERNELS_PLAIN 2
-#define EINI_KERNELS_PARTIAL 3
-#define EINI_KERNELS_DIRECT 4
-#define EINI_KERNELS_SUMS 5
-#define EINI_KERNELS_STEPS 6
-#define EINI_KERNELS_CHUNKS 7
-#define EINI_KERNELS_PEAK 8
-#define EINI_KERNELS_LINES 9
-#define EINI_KERNELS_COMPLEX 10
-#define EINI_KERNELS_TILE 11
-#define EINI_KERNELS_PACK 12
-#define EINI_KERNELS_AMX 13
-#define EINI_KERNELS_FOUR 14
-#define EINI_KERNELS_GENERIC 15
+#define EINI_KERNELS_PARTIAL 2
+#define EINI_KERNELS_DIRECT 3
+#define EINI_KERNELS_SUMS 4
+#define EINI_KERNELS_STEPS 5
+#define EINI_KERNELS_CHUNKS 6
+#define EINI_KERNELS_PEAK 7
+#define EINI_KERNELS_LINES 8
+#define EINI_KERNELS_COMPLEX 9
+#define EINI_KERNELS_TILE 10
+#define EINI_KERNELS_PACK 11
+#define EINI_KERNELS_AMX 12
+#define EINI_KERNELS_FOUR 13
+#define EINI_KERNELS_GENERIC 14
 #define EINI_CAT(a, b) EINI_CAT_(a, b)
 #define EINI_CAT_(a, b) a##b
 #define EINI_X(word) EINI_CAT(EINI_VEC, _##word)
