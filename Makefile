@@ -170,9 +170,11 @@ uninstall:
 	    if [ -d "$$to/$$d" ]; then rmdir "$$to/$$d" || exit 1; fi; done
 
 # The headers are made from parts, and committed; nothing is built from stale ones.
-MADE = einsum.h backends/einsum_cpu.h backends/einsum_cuda.h backends/einsum_dist.h
+MADE = einsum.h backends/einsum_cpu.h backends/einsum_cpu_kernels.h backends/einsum_cuda.h \
+       backends/einsum_dist.h
 PARTS_einsum.h = src
 PARTS_backends/einsum_cpu.h = backends/cpu
+PARTS_backends/einsum_cpu_kernels.h = backends/cpu-kernels
 PARTS_backends/einsum_cuda.h = backends/cuda
 PARTS_backends/einsum_dist.h = backends/dist
 headers:
@@ -189,6 +191,7 @@ dev: $(B)/found.mk
 	@mkdir -p $(B)/dev
 	@sh tools/join -l src > $(B)/dev/einsum.h
 	@sh tools/join -l backends/cpu > $(B)/dev/einsum_cpu.h
+	@sh tools/join -l backends/cpu-kernels > $(B)/dev/einsum_cpu_kernels.h
 	@sh tools/join -l backends/dist > $(B)/dev/einsum_dist.h
 	$(CC) -std=c99 -g -O1 -Wall -Wextra -DEINSUM_IMPLEMENTATION= -include $(B)/dev/einsum.h \
 	  -include $(B)/dev/einsum_cpu.h -include $(B)/dev/einsum_dist.h -o $(B)/dev/einsum \

@@ -14,7 +14,7 @@ trap 'rm -rf "$dir"' EXIT
 { echo '#define EINSUM_IMPLEMENTATION'; cat "$dir/declare.c"; } > "$dir/implement.c"
 { echo '#define EINSUM_CORE_ONLY'; cat "$dir/implement.c"; } > "$dir/core.c"
 { echo '#define EINSUM_CPU'; echo '#define EINSUM_DIST'; cat "$dir/implement.c"; } > "$dir/all.c"
-for parts in src backends/cpu backends/dist; do
+for parts in src backends/cpu backends/cpu-kernels backends/dist; do
   echo "$parts: $(cat "$top/$parts"/*.h | wc -l) lines in $(ls "$top/$parts"/*.h | wc -l) parts:"
   for p in $(grep -v '^#' "$top/$parts/LIST"); do
     printf ' %s %d' "$p" "$(wc -l < "$top/$parts/$p.h")"

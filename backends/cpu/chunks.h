@@ -34,23 +34,23 @@ EINI_T256 static inline __m256i eini_mul_256q(__m256i x, __m256i y) {
 #define EINI_KERNELS EINI_KERNELS_CHUNKS
 #define EINI_CHUNK_REAL 0
 #define EINI_VEC EINI_YI
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_YL
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_ZI
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_ZL
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #undef EINI_CHUNK_REAL
 #define EINI_CHUNK_REAL 1
 #define EINI_VEC EINI_YS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_YD
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_ZS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_ZD
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #undef EINI_CHUNK_REAL
 #undef EINI_KERNELS
 
@@ -108,9 +108,9 @@ static const eini_horizontal_fn eini_across_table_512[4][7] = {
 #define EINI_KERNELS EINI_KERNELS_CHUNKS
 #define EINI_CHUNK_REAL 1
 #define EINI_VEC EINI_NS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_ND
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #undef EINI_CHUNK_REAL
 #undef EINI_KERNELS
 static const eini_chunk_row eini_chunk_table_128[] = {

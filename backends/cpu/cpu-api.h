@@ -1,4 +1,3 @@
-#ifndef EINI_KERNELS  // else it is included by itself, for one set of kernels: >>kernels
 #if !defined(EINSUM_H) || \
     (defined(EINSUM_IMPLEMENTATION) && !defined(EINSUM_IMPLEMENTATION_DONE))
 #include "einsum.h"

@@ -38,12 +38,7 @@
 #define EINI_CPU_NEON 0
 #endif
 
-// Kernels are parts at the end of this file, which it includes again for each set of vectors: see
-// section kernels. Define EINSUM_CPU_FILE if yours has another name.
-#ifndef EINSUM_CPU_FILE
-#define EINSUM_CPU_FILE "einsum_cpu.h"
-#endif
-// Which of them.
+// Kernels are in einsum_cpu_kernels.h, which is included for each set of vectors. Which of them:
 #define EINI_KERNELS_EXP 1
 #define EINI_KERNELS_PARTIAL 2
 #define EINI_KERNELS_DIRECT 3

@@ -104,6 +104,11 @@ static int eini_dir_able(const eini_cpu *cpu, const ein_contract *c) {
   return c->pair == EIN_PAIR_SUM_MUL && eini_dir_fits(cpu, c);
 }
 
+// The same of elements: integers have no such kernels.
+static int eini_dir_able_elements(const eini_cpu *cpu, const ein_contract *c) {
+  return eini_dir_able(cpu, c) && eini_dir_kern_of(cpu->isa, c->type)->bands[0] != NULL;
+}
+
 static void eini_dir_strides(eini_dir_index *x, const ein_axes *axes, int stream,
                              const int64_t *stride) {
   for (int i = 0; i < axes->n; i++) x->stride[stream][i] = stride == NULL ? 0 : stride[i];

@@ -105,6 +105,7 @@ typedef struct eini_dir_kern {
   // far: one row after another, as they lie; near: four at a time
   void (*even_far)(const eini_dir_even *d), (*even_near)(const eini_dir_even *d);
   void (*mul)(const eini_dir_mul *d);
+  // for elements; NULL: of integers there are none
   void (*pairs[EINI_DIR_NR])(const eini_dir_pairs *t);
   void (*bands[4])(const eini_dir_bands *t);  // of 1 to 4 rows
   eini_dir_scaled_fn scaled[3][2];            // of 1 row and of several: 8 of one vector, else 4
@@ -113,17 +114,17 @@ typedef struct eini_dir_kern {
 #define EINI_KERNELS EINI_KERNELS_DIRECT
 #if EINI_CPU_X86
 #define EINI_VEC EINI_YS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_YD
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_QI
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_QL
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_ZS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_ZD
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 
 EINI_T256 static void eini_dir_stream_avx2(int64_t lines, const void *src, void *dst) {
   const __m256i *s = (const __m256i *)src;
@@ -138,18 +139,18 @@ EINI_T512 static void eini_dir_stream_avx512(int64_t lines, const void *src, voi
 }
 #else  // x86 without AVX2 packs: section gett has plain C of its own
 #define EINI_VEC EINI_CS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_CD
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_CI
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_CL
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #endif  // EINI_CPU_X86
 #if EINI_CPU_NEON
 #define EINI_VEC EINI_NS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_ND
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #endif
 #undef EINI_KERNELS

@@ -320,7 +320,7 @@ static int eini_rows_plan(const eini_rated *cpu, const ein_contract *c, int widt
   eini_dir_elem *v = &r.v;
   eini_dir_job *j = &v->j;
   int64_t *s = choice->state;
-  if (!eini_dir_able(&cpu->is, c) || !eini_rows_decide(cpu, c, s)) return 0;
+  if (!eini_dir_able_elements(&cpu->is, c) || !eini_rows_decide(cpu, c, s)) return 0;
   if (!eini_rows_init(&r, &cpu->is, c, s, NULL)) return 0;
   choice->scratch = eini_rows_carve(&r, NULL);
   const double batch = (double)j->x[EINI_DIR_B].size, e = (double)v->e, unit = (double)j->unit;

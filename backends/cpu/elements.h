@@ -553,7 +553,7 @@ static int eini_elem_plan(const eini_rated *cpu, const ein_contract *c, int widt
   eini_dir_elem v;
   eini_dir_job *j = &v.j;
   int64_t *s = choice->state;
-  if (!eini_dir_able(&cpu->is, c) || !eini_elem_decide(cpu, c, s)) return 0;
+  if (!eini_dir_able_elements(&cpu->is, c) || !eini_elem_decide(cpu, c, s)) return 0;
   if (!eini_elem_init(&v, &cpu->is, c, s, NULL)) return 0;
   choice->scratch = eini_elem_carve(&v, NULL);
   const double batch = (double)j->x[EINI_DIR_B].size, lanes = (double)j->kern->lanes;

@@ -133,12 +133,12 @@ EINI_T256 EINI_INLINE int eini_exp_is_far_yd(__m256i x, __m256i y) {
 #if EINI_CPU_X86
 #define EINI_KERNELS EINI_KERNELS_EXP
 #define EINI_VEC EINI_YS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #elif EINI_CPU_NEON
 #define EINI_KERNELS EINI_KERNELS_EXP
 #define EINI_VEC EINI_NS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_ND
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #endif
 #undef EINI_KERNELS

@@ -81,7 +81,8 @@ static void eini_gett_regs_dot(int kind, unsigned char (*c)[64], unsigned char (
 #define EINI_AMX_LOAD(n, p, step) eini_gett_regs_load(regs.t[n], p, step)
 #define EINI_AMX_SAVE(n, p, step) eini_gett_regs_save(regs.t[n], (char *)(void *)(p), step)
 #define EINI_AMX_DOT(c, a, b) eini_gett_regs_dot(kind, regs.t[c], regs.t[a], regs.t[b])
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
+#undef EINI_AMX_DOT
 #if EINI_CPU_AMX
 #define EINI_AMX amx
 #define EINI_AMX_AT EINI_TAMX
@@ -96,7 +97,8 @@ static void eini_gett_regs_dot(int kind, unsigned char (*c)[64], unsigned char (
     else if (kind == EINI_AMX_US) _tile_dpbusd(c, a, b); \
     else _tile_dpbuud(c, a, b);                          \
   } while (0)
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
+#undef EINI_AMX_DOT
 
 // All eight registers whole: 16 rows of 64 bytes.
 EINI_TAMX static void eini_gett_amx_begin(void) {

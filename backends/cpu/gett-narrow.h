@@ -14,11 +14,11 @@ enum { EINI_GETT_WHOLE, EINI_GETT_BF16, EINI_GETT_I16, EINI_GETT_I8, EINI_GETT_A
 #define EINI_PACK f16
 #define EINI_PACK_S uint16_t
 #define EINI_VEC EINI_PS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_PACK bf16
 #define EINI_PACK_S uint16_t
 #define EINI_VEC EINI_PS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #undef EINI_PACK_PLAIN
 
 #if EINI_CPU_X86
@@ -133,55 +133,55 @@ EINI_T256 EINI_INLINE __m128 eini_run_uys(const uint8_t *s) {
 #define EINI_PACK f16
 #define EINI_PACK_S uint16_t
 #define EINI_VEC EINI_ZS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_PACK bf16
 #define EINI_PACK_S uint16_t
 #define EINI_VEC EINI_ZS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_PACK f16
 #define EINI_PACK_S uint16_t
 #define EINI_VEC EINI_YS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_PACK bf16
 #define EINI_PACK_S uint16_t
 #define EINI_VEC EINI_YS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #undef EINI_PACK_N
 #define EINI_PACK_N 2
 #define EINI_PACK w
 #define EINI_PACK_S uint16_t
 #define EINI_VEC EINI_ZS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_PACK s
 #define EINI_PACK_S int8_t
 #define EINI_VEC EINI_ZS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_PACK u
 #define EINI_PACK_S uint8_t
 #define EINI_VEC EINI_ZS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_PACK w
 #define EINI_PACK_S uint16_t
 #define EINI_VEC EINI_YS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_PACK s
 #define EINI_PACK_S int8_t
 #define EINI_VEC EINI_YS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_PACK u
 #define EINI_PACK_S uint8_t
 #define EINI_VEC EINI_YS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #undef EINI_PACK_N
 #define EINI_PACK_N 4
 #define EINI_PACK q
 #define EINI_PACK_S uint8_t
 #define EINI_VEC EINI_ZS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_PACK f
 #define EINI_PACK_S uint8_t
 #define EINI_VEC EINI_ZS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #endif  // EINI_CPU_X86
 #undef EINI_PACK_N
 #undef EINI_KERNELS
@@ -204,7 +204,7 @@ EINI_T256 EINI_INLINE __m128 eini_run_uys(const uint8_t *s) {
 #define EINI_KERNELS EINI_KERNELS_TILE
 #define EINI_TILE_KIND EINI_TILE_DOTS
 #define EINI_VEC EINI_WY
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #undef EINI_TILE_KIND
 #undef EINI_KERNELS
 #endif  // EINI_CPU_X86
@@ -272,15 +272,15 @@ EINI_T256 EINI_INLINE __m128 eini_run_uys(const uint8_t *s) {
 #define EINI_KERNELS EINI_KERNELS_TILE
 #define EINI_TILE_KIND EINI_TILE_DOTS
 #define EINI_VEC EINI_BZ
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_EZ
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_WZ
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #undef EINI_TILE_KIND
 #define EINI_TILE_KIND EINI_TILE_HEADS
 #define EINI_VEC EINI_QZ
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #undef EINI_TILE_KIND
 #undef EINI_KERNELS
 

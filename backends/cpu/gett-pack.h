@@ -41,14 +41,14 @@ typedef struct eini_gett_16 { double re, im; } eini_gett_16;
 #define EINI_PACK_N 1
 #define EINI_PACK_PLAIN
 #define EINI_VEC EINI_PB
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_PI
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_PACK_T eini_gett_8
 #define EINI_VEC EINI_PL
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_PC
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #undef EINI_PACK_PLAIN
 
 #if EINI_CPU_X86
@@ -132,14 +132,14 @@ EINI_T256 EINI_INLINE void eini_turn_ys(__m128 a0, __m128 a1, __m128 a2, __m128 
 
 #define EINI_PACK_T eini_gett_8d
 #define EINI_VEC EINI_ZD
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_ZS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_PACK_T eini_gett_8d
 #define EINI_VEC EINI_YD
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_YS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #elif EINI_CPU_NEON
 EINI_INLINE float64x2_t eini_load_nd(const eini_gett_8d *s) {
   return vld1q_f64((const double *)(const void *)s);
@@ -167,18 +167,18 @@ EINI_INLINE void eini_turn_ns(float32x4_t a0, float32x4_t a1, float32x4_t a2, fl
 
 #define EINI_PACK_T eini_gett_8d
 #define EINI_VEC EINI_ND
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_NS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #endif  // EINI_CPU_X86, EINI_CPU_NEON
 #undef EINI_PACK_N
 #undef EINI_KERNELS
 
 #define EINI_KERNELS EINI_KERNELS_COMPLEX
 #define EINI_VEC EINI_PD
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_PS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #undef EINI_KERNELS
 
 // Rows of a panel of so many k that a tile multiplies.

@@ -108,15 +108,15 @@ struct eini_gett_kit {
 #define EINI_PB_W 4
 #define EINI_KERNELS EINI_KERNELS_FOUR
 #define EINI_VEC EINI_PD
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_PS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_PL
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_PI
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_PB
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #undef EINI_KERNELS
 
 // ---- tiles
@@ -132,45 +132,45 @@ struct eini_gett_kit {
 #define EINI_TILE_KIND EINI_TILE_FLOATS
 #if EINI_CPU_X86
 #define EINI_VEC EINI_YD
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_YS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_ZD
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_ZS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #elif EINI_CPU_NEON
 #define EINI_VEC EINI_ND
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_NS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #endif
 #define EINI_TILE_PLAIN
 #define EINI_VEC EINI_PD
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_PS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #undef EINI_TILE_KIND
 #define EINI_TILE_KIND EINI_TILE_INTS
 #define EINI_VEC EINI_PL
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_PI
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #undef EINI_TILE_KIND
 #define EINI_TILE_KIND EINI_TILE_SUMS
 #define EINI_VEC EINI_PB
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #undef EINI_TILE_PLAIN
 #if EINI_CPU_X86
 #define EINI_VEC EINI_YI
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_ZL
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_ZI
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #elif EINI_CPU_NEON
 #define EINI_VEC EINI_NI
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #endif
 #undef EINI_TILE_KIND
 #undef EINI_KERNELS

@@ -7,8 +7,7 @@
 //     #include "einsum.h"
 //     #include "einsum_cpu.h"
 //
-// Link with -lm -pthread. Under another name than einsum_cpu.h it needs EINSUM_CPU_FILE defined as
-// that name in quotes: it includes itself. Then let a ctx use it:
+// Link with -lm -pthread. einsum_cpu_kernels.h has to lie beside it. Then let a ctx use it:
 //
 //     ein_cpu *cpu;
 //     ein_ctx_desc desc;
@@ -31,9 +30,6 @@
 //                 >>gett-job >>gett-sketch >>gett-plan >>gett-run >>moved >>map-turned >>direct
 //                 >>direct-job >>matvec >>small >>elements >>element-rows >>tiny >>sums >>lanes
 //                 >>families >>measure >>cpu-public
-//   kernels       >>kernels >>line-kernels >>exp-kernels >>vectors-kernels >>dots-kernels
-//                 >>direct-kernels >>sums-kernels >>chunk-kernels >>step-kernels >>peak-kernels
-//                 >>plain-kernels >>tile-kernels >>pack-kernels >>amx-kernels >>kernels-end
 //
 // WHAT IT GIVES
 //

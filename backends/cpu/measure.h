@@ -15,29 +15,29 @@ static double eini_clock_now(const eini_clock *c) { return c->now_fn(c->user); }
 
 #define EINI_KERNELS EINI_KERNELS_PEAK
 #define EINI_VEC EINI_SD
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_SS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #if EINI_CPU_X86
 #define EINI_VEC EINI_ZD
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_ZS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_YD
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_YS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #elif EINI_CPU_NEON
 #define EINI_VEC EINI_ND
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_NS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #endif
 #if EINI_CPU_DOTS  // as many lanes of sums, each of two or four products
 #define EINI_VEC EINI_ZB
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_ZU
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #endif  // EINI_CPU_DOTS
 #undef EINI_KERNELS
 

@@ -20,26 +20,26 @@ typedef struct eini_dir_sums_kern {
 #define EINI_KERNELS EINI_KERNELS_SUMS
 #if EINI_CPU_X86
 #define EINI_VEC EINI_YS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_YD
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_QI
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_QL
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_ZS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_ZD
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #else  // EINI_CPU_X86
 #define EINI_VEC EINI_CS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_CD
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_CI
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_CL
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #endif  // EINI_CPU_X86
 #undef EINI_KERNELS
 

@@ -205,12 +205,12 @@ EINI_INLINE void eini_tile_store_nt(const eini_tile *t, int r, uint32x4_t (*q)[4
 #define EINI_KERNELS EINI_KERNELS_LINES
 #if EINI_CPU_X86
 #define EINI_VEC EINI_ZT
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_YT
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #elif EINI_CPU_NEON
 #define EINI_VEC EINI_NT
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #endif
 #undef EINI_KERNELS
 

@@ -12,9 +12,9 @@
 // TYPE: T as other sections name it in their functions. B: the same bits as integers. EXPS: EXP of
 // eight variables. U: T in memory, written as whatever type; integers unsigned, so that they wrap.
 // LOADM and STOREM touch no lanes but the first n, of the mask MASK(n) of type M; the others are 0.
-// REGS: registers. HALF: where vectors have 64 bytes, the set of those of 32, if there is one. FAR:
-// the tag of the set that reads what comes from memory, in the first lanes of this one (Zen 4 reads
-// memory 7 % faster by halves of its lines). O: V as it is compared.
+// REAL: 1 of floating types. REGS: registers. HALF: where vectors have 64 bytes, the set of those
+// of 32, if there is one. FAR: the tag of the set that reads what comes from memory, in the first
+// lanes of this one (Zen 4 reads memory 7 % faster by halves of its lines). O: V as it is compared.
 
 #if defined(__GNUC__) || defined(__clang__)
 #define EINI_ALIAS __attribute__((may_alias))
@@ -36,6 +36,7 @@ typedef uint64_t eini_any_i64 EINI_ALIAS;
 #define EINI_ZD_U eini_any_f64
 #define EINI_ZD_V __m512d
 #define EINI_ZD_W 8
+#define EINI_ZD_REAL 1
 #define EINI_ZD_REGS 32
 #define EINI_ZD_FAR yd
 #define EINI_ZD_HALF EINI_YD
@@ -78,6 +79,7 @@ typedef uint64_t eini_any_i64 EINI_ALIAS;
 #define EINI_ZS_U eini_any_f32
 #define EINI_ZS_V __m512
 #define EINI_ZS_W 16
+#define EINI_ZS_REAL 1
 #define EINI_ZS_REGS 32
 #define EINI_ZS_FAR ys
 #define EINI_ZS_HALF EINI_YS
@@ -124,6 +126,7 @@ static const int32_t eini_mask_256[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #define EINI_YD_U eini_any_f64
 #define EINI_YD_V __m256d
 #define EINI_YD_W 4
+#define EINI_YD_REAL 1
 #define EINI_YD_REGS 16
 #define EINI_YD_FAR yd
 #define EINI_YD_LOAD(p) _mm256_loadu_pd(p)
@@ -172,6 +175,7 @@ static const int32_t eini_mask_256[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #define EINI_YS_U eini_any_f32
 #define EINI_YS_V __m256
 #define EINI_YS_W 8
+#define EINI_YS_REAL 1
 #define EINI_YS_REGS 16
 #define EINI_YS_FAR ys
 #define EINI_YS_LOAD(p) _mm256_loadu_ps(p)
@@ -291,6 +295,7 @@ static const int32_t eini_mask_256[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #define EINI_QI_U eini_any_i32
 #define EINI_QI_V __v8su
 #define EINI_QI_W 8
+#define EINI_QI_REAL 0
 #define EINI_QI_REGS 16
 #define EINI_QI_FAR qi
 #define EINI_QI_AT EINI_T256
@@ -314,6 +319,7 @@ static const int32_t eini_mask_256[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #define EINI_QL_U eini_any_i64
 #define EINI_QL_V __v4du
 #define EINI_QL_W 4
+#define EINI_QL_REAL 0
 #define EINI_QL_REGS 16
 #define EINI_QL_FAR ql
 #define EINI_QL_AT EINI_T256
@@ -365,6 +371,7 @@ EINI_T512 static inline __m512d eini_min_512pd(__m512d x, __m512d y) {
 #define EINI_ND_U eini_any_f64
 #define EINI_ND_V float64x2_t
 #define EINI_ND_W 2
+#define EINI_ND_REAL 1
 #define EINI_ND_REGS 32
 #define EINI_ND_FAR nd
 #define EINI_ND_LOAD(p) vld1q_f64(p)
@@ -413,6 +420,7 @@ EINI_T512 static inline __m512d eini_min_512pd(__m512d x, __m512d y) {
 #define EINI_NS_U eini_any_f32
 #define EINI_NS_V float32x4_t
 #define EINI_NS_W 4
+#define EINI_NS_REAL 1
 #define EINI_NS_REGS 32
 #define EINI_NS_FAR ns
 #define EINI_NS_LOAD(p) vld1q_f32(p)
@@ -470,9 +478,9 @@ EINI_T512 static inline __m512d eini_min_512pd(__m512d x, __m512d y) {
 
 #define EINI_KERNELS EINI_KERNELS_PARTIAL
 #define EINI_VEC EINI_ND
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_NS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #undef EINI_KERNELS
 #endif  // EINI_CPU_NEON
 
@@ -502,6 +510,7 @@ typedef int32_t eini_signed_ci EINI_C_VECTOR;
 #define EINI_CD_B eini_signed_cl
 #define EINI_CD_O eini_vector_cd
 #define EINI_CD_W EINI_C_LANES(8)
+#define EINI_CD_REAL 1
 #define EINI_CD_REGS 16
 #define EINI_CD_FAR cd
 #define EINI_CD_AT
@@ -527,6 +536,7 @@ typedef int32_t eini_signed_ci EINI_C_VECTOR;
 #define EINI_CS_B eini_signed_ci
 #define EINI_CS_O eini_vector_cs
 #define EINI_CS_W EINI_C_LANES(4)
+#define EINI_CS_REAL 1
 #define EINI_CS_REGS 16
 #define EINI_CS_FAR cs
 #define EINI_CS_AT
@@ -552,6 +562,7 @@ typedef int32_t eini_signed_ci EINI_C_VECTOR;
 #define EINI_CL_B eini_signed_cl
 #define EINI_CL_O eini_signed_cl
 #define EINI_CL_W EINI_C_LANES(8)
+#define EINI_CL_REAL 0
 #define EINI_CL_REGS (EINI_CPU_NEON ? 32 : 16)
 #define EINI_CL_FAR cl
 #define EINI_CL_AT
@@ -577,6 +588,7 @@ typedef int32_t eini_signed_ci EINI_C_VECTOR;
 #define EINI_CI_B eini_signed_ci
 #define EINI_CI_O eini_signed_ci
 #define EINI_CI_W EINI_C_LANES(4)
+#define EINI_CI_REAL 0
 #define EINI_CI_REGS (EINI_CPU_NEON ? 32 : 16)
 #define EINI_CI_FAR ci
 #define EINI_CI_AT
@@ -596,13 +608,13 @@ typedef int32_t eini_signed_ci EINI_C_VECTOR;
 
 #define EINI_KERNELS EINI_KERNELS_GENERIC
 #define EINI_VEC EINI_CD
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_CS
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_CL
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_CI
-#include EINSUM_CPU_FILE
+#include "einsum_cpu_kernels.h"
 #undef EINI_KERNELS
 #endif  // !EINI_CPU_X86
 

@@ -59,5 +59,4 @@ EINI_AMX_AT static void EINI_AMX_FN(uu)(const eini_gett_tile_arg *a) {
 #undef EINI_AMX_ZERO
 #undef EINI_AMX_LOAD
 #undef EINI_AMX_SAVE
-#undef EINI_AMX_DOT
 #endif  // EINI_KERNELS_AMX

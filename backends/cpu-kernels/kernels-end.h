@@ -42,6 +42,7 @@
 #undef EINI_VSHR
 #undef EINI_VSHL
 #undef EINI_VU
+#undef EINI_VREAL
 #undef EINI_VREGS
 #undef EINI_VM
 #undef EINI_VMASK

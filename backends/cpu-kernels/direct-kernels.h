@@ -60,6 +60,8 @@ EINI_VAT EINI_INLINE void EINI_FN(dir_tile)(const eini_dir_tile *t, const int L,
 }
 #undef EINI_DIR_PUT
 
+// ---- for elements: of floating types
+#if EINI_VREAL
 // The sums of a group are in x, y, z, those of all groups in u, v, w. t is volatile so that what
 // outer loops need is read there and registers are left for sums.
 #define EINI_DIR_SCALED_P(i) p[i] = p0 + i * pe;
@@ -163,6 +165,7 @@ EINI_VAT EINI_INLINE void EINI_FN(dir_pairs)(const eini_dir_pairs *t, const int 
 }
 #undef EINI_DIR_PUT
 #undef EINI_DIR_ADD
+#endif  // EINI_VREAL
 #undef EINI_DIR_ZERO3
 #undef EINI_DIR_ZERO1
 #undef EINI_DIR_P
@@ -272,33 +275,36 @@ EINI_VAT static void EINI_FN(dir_t1_1)(const eini_dir_tile *t) { EINI_FN(dir_til
 EINI_VAT static void EINI_FN(dir_t2_1)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 2, 1, 0); }
 EINI_VAT static void EINI_FN(dir_t3_1)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 3, 1, 0); }
 EINI_VAT static void EINI_FN(dir_lane_1)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 1, 1, 1); }
-EINI_VAT static void EINI_FN(dir_pairs_1)(const eini_dir_pairs *t) { EINI_FN(dir_pairs)(t, 1); }
 EINI_VAT static void EINI_FN(dir_t1_2)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 1, 2, 0); }
 EINI_VAT static void EINI_FN(dir_t2_2)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 2, 2, 0); }
 EINI_VAT static void EINI_FN(dir_t3_2)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 3, 2, 0); }
 EINI_VAT static void EINI_FN(dir_lane_2)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 1, 2, 1); }
-EINI_VAT static void EINI_FN(dir_pairs_2)(const eini_dir_pairs *t) { EINI_FN(dir_pairs)(t, 2); }
 EINI_VAT static void EINI_FN(dir_t1_3)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 1, 3, 0); }
 EINI_VAT static void EINI_FN(dir_t2_3)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 2, 3, 0); }
 EINI_VAT static void EINI_FN(dir_t3_3)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 3, 3, 0); }
 EINI_VAT static void EINI_FN(dir_lane_3)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 1, 3, 1); }
-EINI_VAT static void EINI_FN(dir_pairs_3)(const eini_dir_pairs *t) { EINI_FN(dir_pairs)(t, 3); }
 EINI_VAT static void EINI_FN(dir_t1_4)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 1, 4, 0); }
 EINI_VAT static void EINI_FN(dir_t2_4)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 2, 4, 0); }
 EINI_VAT static void EINI_FN(dir_t3_4)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 3, 4, 0); }
 EINI_VAT static void EINI_FN(dir_lane_4)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 1, 4, 1); }
-EINI_VAT static void EINI_FN(dir_pairs_4)(const eini_dir_pairs *t) { EINI_FN(dir_pairs)(t, 4); }
 #if EINI_VREGS == 32
 EINI_VAT static void EINI_FN(dir_t1_8)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 1, 8, 0); }
 EINI_VAT static void EINI_FN(dir_t2_8)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 2, 8, 0); }
 EINI_VAT static void EINI_FN(dir_t3_8)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 3, 8, 0); }
 EINI_VAT static void EINI_FN(dir_lane_8)(const eini_dir_tile *t) { EINI_FN(dir_tile)(t, 1, 8, 1); }
-EINI_VAT static void EINI_FN(dir_pairs_8)(const eini_dir_pairs *t) { EINI_FN(dir_pairs)(t, 8); }
 #define EINI_DIR_ROWS 8
 #define EINI_DIR_LAST(name) EINI_FN(name##_8)
 #else  // EINI_VREGS
 #define EINI_DIR_ROWS 4
 #define EINI_DIR_LAST(name) NULL
+#endif
+#if EINI_VREAL
+EINI_VAT static void EINI_FN(dir_pairs_1)(const eini_dir_pairs *t) { EINI_FN(dir_pairs)(t, 1); }
+EINI_VAT static void EINI_FN(dir_pairs_2)(const eini_dir_pairs *t) { EINI_FN(dir_pairs)(t, 2); }
+EINI_VAT static void EINI_FN(dir_pairs_3)(const eini_dir_pairs *t) { EINI_FN(dir_pairs)(t, 3); }
+EINI_VAT static void EINI_FN(dir_pairs_4)(const eini_dir_pairs *t) { EINI_FN(dir_pairs)(t, 4); }
+#if EINI_VREGS == 32
+EINI_VAT static void EINI_FN(dir_pairs_8)(const eini_dir_pairs *t) { EINI_FN(dir_pairs)(t, 8); }
 #endif
 EINI_VAT static void EINI_FN(dir_bands_1)(const eini_dir_bands *t) { EINI_FN(dir_bands)(t, 1); }
 EINI_VAT static void EINI_FN(dir_bands_2)(const eini_dir_bands *t) { EINI_FN(dir_bands)(t, 2); }
@@ -322,6 +328,7 @@ EINI_VAT static void EINI_FN(dir_scaled_2_4)(const eini_dir_scaled *t) {
 EINI_VAT static void EINI_FN(dir_scaled_3_4)(const eini_dir_scaled *t) {
   EINI_FN(dir_scaled)(t, 3, 4);
 }
+#endif  // EINI_VREAL
 EINI_VAT static void EINI_FN(dir_axpy_1)(int64_t n, int first, const char *const *a,
                                          const void *x, void *y) {
   EINI_FN(dir_axpy)(1, 4, n, first, a, x, y);
@@ -359,11 +366,17 @@ static const eini_dir_kern EINI_FN(dir_kern) = {
     EINI_FAR(dir_axpy_1), EINI_FN(dir_axpy2_1), EINI_FN(dir_axpy2_8),
     EINI_FN(dir_dots_1), EINI_FN(dir_dots_4), EINI_FN(dir_long_near), EINI_FAR(dir_long_far),
     EINI_FN(dir_fold), EINI_FN(dir_join), EINI_FN(dir_even_far), EINI_FN(dir_even_near),
-    EINI_FN(dir_mul), EINI_DIR_FNS(dir_pairs),
+    EINI_FN(dir_mul),
+#if EINI_VREAL
+    EINI_DIR_FNS(dir_pairs),
     {EINI_FN(dir_bands_1), EINI_FN(dir_bands_2), EINI_FN(dir_bands_3), EINI_FN(dir_bands_4)},
     {{EINI_FN(dir_scaled_1_1), EINI_FN(dir_scaled_1_8)},
      {EINI_FN(dir_scaled_2_1), EINI_FN(dir_scaled_2_4)},
      {EINI_FN(dir_scaled_3_1), EINI_FN(dir_scaled_3_4)}}};
+#else  // EINI_VREAL
+    {NULL, NULL, NULL, NULL, NULL}, {NULL, NULL, NULL, NULL},
+    {{NULL, NULL}, {NULL, NULL}, {NULL, NULL}}};
+#endif
 #undef EINI_DIR_FNS
 #undef EINI_DIR_LAST
 #undef EINI_DIR_ROWS

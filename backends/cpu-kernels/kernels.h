@@ -1,9 +1,6 @@
-#else  // EINI_KERNELS
-
 // ================================================================================================
 // >>kernels  what is compiled for each set of vectors
-// Parts of this file that it includes by itself, each where its section says so: EINI_KERNELS says
-// which, EINI_VEC for which set of section vectors.
+// EINI_KERNELS says which of what follows, EINI_VEC for which set of einsum_cpu.h's vectors.
 // ================================================================================================
 
 // The words of section vectors, of the set at hand; EINI_FN(name) is a function of it.
@@ -46,6 +43,7 @@
 #define EINI_VSHR EINI_X(SHR)
 #define EINI_VSHL EINI_X(SHL)
 #define EINI_VU EINI_X(U)
+#define EINI_VREAL EINI_X(REAL)
 #define EINI_VREGS EINI_X(REGS)
 #define EINI_VM EINI_X(M)
 #define EINI_VMASK EINI_X(MASK)
