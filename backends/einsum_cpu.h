@@ -336,6 +336,10 @@ static double eini_cpu_bw(const eini_rated *cpu, double bytes) {
   return bytes < 0.8 * eini_cpu_l3(&cpu->is) ? cpu->l3_bw : cpu->read_bw;
 }
 
+// Numbers that lie so far apart have pages of their own, and each is found that way.
+#define EINI_PAGE_BYTES 4096
+#define EINI_PAGE_SECONDS 6e-9
+
 // Whether an output of so many bytes is written past the caches: it would not stay in them. All
 // that stores past them asks here, while planning.
 static int eini_cpu_past(const eini_rated *m, double bytes) {
@@ -7270,6 +7274,10 @@ static double eini_gett_cycles(const eini_gett_kit *kit, const ein_side *s, int 
   return eini_gett_converter(kit, s, is_u) != NULL ? 0 : eini_side_cycles(s);
 }
 
+#define EINI_GETT_ALONE 2.5  // times as long for an element that is packed by itself
+#define EINI_GETT_PAGES 25.0 // and for one from a page of its own, of so many
+#define EINI_GETT_MANY 512
+
 // Cycles beside those of elements: to make tables, a position; to pack, a position, beside what
 // its elements take; of a tile; of a column whose run ends within a vector, and of a vector that
 // does not start a line; of an element that leaves the buffer.
@@ -7305,6 +7313,31 @@ static double eini_gett_around(const eini_gett_sketch *p, double b, double v, do
 #undef EINI_GETT_RIM_CYCLES
 #undef EINI_GETT_BUFFER_CYCLES
 
+// Positions of a side as they are packed: whole granules, each lane by itself where the operand is
+// contiguous along no run of a granule.
+static double eini_gett_places(const ein_side *s, const ein_axes *x, const ein_axes *k, double n,
+                               int granule) {
+  const double filled = (double)eini_up((int64_t)n, granule);
+  if (s->nop == 0) return filled;
+  const int along = eini_gett_unit_axis(s, s->k, k);
+  if (along >= 0 && k->extent[along] >= granule) return filled;
+  int64_t run = 1, step = INT64_MAX;
+  for (int i = 0; i < x->n;) {
+    const int on = x->extent[i] > 1 && s->row[0][i] == run;
+    if (on) run *= x->extent[i];
+    i = on ? 0 : i + 1;
+  }
+  if (run >= granule) return filled;
+  for (int i = 0; i < x->n; i++)
+    if (x->extent[i] > 1) step = eini_min64(step, eini_abs64(s->row[0][i]));
+  for (int i = 0; i < k->n; i++)
+    if (k->extent[i] > 1) step = eini_min64(step, eini_abs64(s->k[0][i]));
+  const int64_t apart = EINI_PAGE_BYTES / (int64_t)ein_dtype_size(s->dtype[0]);
+  const int many = n * (double)eini_gett_product(k->n, k->extent) >= EINI_GETT_MANY;
+  const int pages = many && step != INT64_MAX && step >= apart;
+  return (pages ? EINI_GETT_PAGES : EINI_GETT_ALONE) * filled;
+}
+
 // Of a share of batch, V and U.
 static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
                                 const eini_gett_sketch *p, const double *share) {
@@ -7333,7 +7366,9 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
     return t + b * v * u * size * (p->beyond ? 2 / cpu->copy_bw : 1 / cpu->l3_bw) +
            b * EINI_GETT_SECONDS;
   }
-  const double again_v = eini_gett_again(p, v, u, k), packed = b * k * (v * again_v + u);
+  const double again_v = eini_gett_again(p, v, u, k);
+  const double packed = b * k * (eini_gett_places(p->v, p->vx, p->kx, v, p->kit.gv) * again_v +
+                                 eini_gett_places(p->u, p->ux, p->kx, u, p->kit.gu));
   t += packed * 0.6 / cpu->hz;
   const double in = b * k * (v * eini_gett_bytes(p->v) + u * eini_gett_bytes(p->u));
   t += in / eini_cpu_bw(cpu, in / share[0] + out);
@@ -9719,7 +9754,14 @@ static double eini_dir_scattered(const eini_rated *cpu, const eini_dir_job *j, i
     if (r->stride[b][d] == 1 && inner < lines && r->extent[d] > 1) lines = inner;
     if (r->stride[b][d] == 1 && d == r->n - 1) return 0;
   }
-  return 64 * lines > 0.7 * (double)cpu->is.l1 ? 2 * 64 * all / eini_cpu_bw(cpu, 64 * lines) : 0;
+  if (64 * lines <= 0.7 * (double)cpu->is.l1) return 0;
+  int64_t step = INT64_MAX;
+  for (int d = 0; d < k->n; d++)
+    if (k->extent[d] > 1) step = eini_min64(step, eini_abs64(k->stride[b][d]));
+  for (int d = 0; d < r->n; d++)
+    if (r->extent[d] > 1) step = eini_min64(step, eini_abs64(r->stride[b][d]));
+  if (step != INT64_MAX && step * j->unit >= EINI_PAGE_BYTES) return all * EINI_PAGE_SECONDS;
+  return 2 * 64 * all / eini_cpu_bw(cpu, 64 * lines);
 }
 
 // Seconds of one row of k of a product of operands.
@@ -11283,6 +11325,17 @@ static double eini_dir_tiny_again(const eini_rated *cpu, const ein_contract *c, 
          eini_dir_missed(cpu, keep, all_p + all_q, batch * (blocks - 1) * all_q, bytes);
 }
 
+// Seconds of reading scalars each of which lies in a line, or page, of its own, where the first
+// cache does not keep them for the next problem.
+static double eini_dir_tiny_apart(const eini_rated *cpu, const eini_dir_kern *kern, int64_t batch,
+                                  int64_t rows, const int64_t *s) {
+  const int64_t k = s[EINI_DIR_TK];
+  const int64_t pm = eini_abs64(s[EINI_DIR_PM]), pk = eini_abs64(s[EINI_DIR_PK]);
+  const int64_t near = (rows > 1 && (pm < pk || k < 2) ? pm : pk) * kern->size;
+  if (near < 64 || rows * k * 64 < cpu->is.l1 * 7 / 10) return 0;
+  return (double)batch * (double)(rows * k) * (near >= EINI_PAGE_BYTES ? EINI_PAGE_SECONDS : 1e-9);
+}
+
 static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c,
                                     const eini_dir_kern *kern, int64_t rows, int64_t lanes,
                                     const int64_t *s, double *traffic) {
@@ -11304,6 +11357,7 @@ static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c
     seconds = in / cpu->l2_bw / 2 + (double)batch * (1e-8 + (double)rows * 1.5e-9);
   seconds = seconds > move ? seconds + 0.3 * move : move + 0.3 * seconds;
   if (batch > 1) seconds += (double)batch * EINI_BARE_SECONDS;
+  if (!s[EINI_DIR_BY_ROWS]) seconds += eini_dir_tiny_apart(cpu, kern, batch, rows, s);
   if (!s[EINI_DIR_BY_ROWS] && eini_cpu_far(&cpu->is, in) && k * rows > 0 && batch > 1 &&
       s[EINI_DIR_BQ] != lanes) {
     // runs too short to be read ahead

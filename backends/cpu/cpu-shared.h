@@ -144,6 +144,10 @@ static double eini_cpu_bw(const eini_rated *cpu, double bytes) {
   return bytes < 0.8 * eini_cpu_l3(&cpu->is) ? cpu->l3_bw : cpu->read_bw;
 }
 
+// Numbers that lie so far apart have pages of their own, and each is found that way.
+#define EINI_PAGE_BYTES 4096
+#define EINI_PAGE_SECONDS 6e-9
+
 // Whether an output of so many bytes is written past the caches: it would not stay in them. All
 // that stores past them asks here, while planning.
 static int eini_cpu_past(const eini_rated *m, double bytes) {

@@ -70,6 +70,10 @@ static double eini_gett_cycles(const eini_gett_kit *kit, const ein_side *s, int 
   return eini_gett_converter(kit, s, is_u) != NULL ? 0 : eini_side_cycles(s);
 }
 
+#define EINI_GETT_ALONE 2.5  // times as long for an element that is packed by itself
+#define EINI_GETT_PAGES 25.0 // and for one from a page of its own, of so many
+#define EINI_GETT_MANY 512
+
 // Cycles beside those of elements: to make tables, a position; to pack, a position, beside what
 // its elements take; of a tile; of a column whose run ends within a vector, and of a vector that
 // does not start a line; of an element that leaves the buffer.
@@ -105,6 +109,31 @@ static double eini_gett_around(const eini_gett_sketch *p, double b, double v, do
 #undef EINI_GETT_RIM_CYCLES
 #undef EINI_GETT_BUFFER_CYCLES
 
+// Positions of a side as they are packed: whole granules, each lane by itself where the operand is
+// contiguous along no run of a granule.
+static double eini_gett_places(const ein_side *s, const ein_axes *x, const ein_axes *k, double n,
+                               int granule) {
+  const double filled = (double)eini_up((int64_t)n, granule);
+  if (s->nop == 0) return filled;
+  const int along = eini_gett_unit_axis(s, s->k, k);
+  if (along >= 0 && k->extent[along] >= granule) return filled;
+  int64_t run = 1, step = INT64_MAX;
+  for (int i = 0; i < x->n;) {
+    const int on = x->extent[i] > 1 && s->row[0][i] == run;
+    if (on) run *= x->extent[i];
+    i = on ? 0 : i + 1;
+  }
+  if (run >= granule) return filled;
+  for (int i = 0; i < x->n; i++)
+    if (x->extent[i] > 1) step = eini_min64(step, eini_abs64(s->row[0][i]));
+  for (int i = 0; i < k->n; i++)
+    if (k->extent[i] > 1) step = eini_min64(step, eini_abs64(s->k[0][i]));
+  const int64_t apart = EINI_PAGE_BYTES / (int64_t)ein_dtype_size(s->dtype[0]);
+  const int many = n * (double)eini_gett_product(k->n, k->extent) >= EINI_GETT_MANY;
+  const int pages = many && step != INT64_MAX && step >= apart;
+  return (pages ? EINI_GETT_PAGES : EINI_GETT_ALONE) * filled;
+}
+
 // Of a share of batch, V and U.
 static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
                                 const eini_gett_sketch *p, const double *share) {
@@ -133,7 +162,9 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
     return t + b * v * u * size * (p->beyond ? 2 / cpu->copy_bw : 1 / cpu->l3_bw) +
            b * EINI_GETT_SECONDS;
   }
-  const double again_v = eini_gett_again(p, v, u, k), packed = b * k * (v * again_v + u);
+  const double again_v = eini_gett_again(p, v, u, k);
+  const double packed = b * k * (eini_gett_places(p->v, p->vx, p->kx, v, p->kit.gv) * again_v +
+                                 eini_gett_places(p->u, p->ux, p->kx, u, p->kit.gu));
   t += packed * 0.6 / cpu->hz;
   const double in = b * k * (v * eini_gett_bytes(p->v) + u * eini_gett_bytes(p->u));
   t += in / eini_cpu_bw(cpu, in / share[0] + out);

@@ -190,6 +190,17 @@ static double eini_dir_tiny_again(const eini_rated *cpu, const ein_contract *c, 
          eini_dir_missed(cpu, keep, all_p + all_q, batch * (blocks - 1) * all_q, bytes);
 }
 
+// Seconds of reading scalars each of which lies in a line, or page, of its own, where the first
+// cache does not keep them for the next problem.
+static double eini_dir_tiny_apart(const eini_rated *cpu, const eini_dir_kern *kern, int64_t batch,
+                                  int64_t rows, const int64_t *s) {
+  const int64_t k = s[EINI_DIR_TK];
+  const int64_t pm = eini_abs64(s[EINI_DIR_PM]), pk = eini_abs64(s[EINI_DIR_PK]);
+  const int64_t near = (rows > 1 && (pm < pk || k < 2) ? pm : pk) * kern->size;
+  if (near < 64 || rows * k * 64 < cpu->is.l1 * 7 / 10) return 0;
+  return (double)batch * (double)(rows * k) * (near >= EINI_PAGE_BYTES ? EINI_PAGE_SECONDS : 1e-9);
+}
+
 static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c,
                                     const eini_dir_kern *kern, int64_t rows, int64_t lanes,
                                     const int64_t *s, double *traffic) {
@@ -211,6 +222,7 @@ static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c
     seconds = in / cpu->l2_bw / 2 + (double)batch * (1e-8 + (double)rows * 1.5e-9);
   seconds = seconds > move ? seconds + 0.3 * move : move + 0.3 * seconds;
   if (batch > 1) seconds += (double)batch * EINI_BARE_SECONDS;
+  if (!s[EINI_DIR_BY_ROWS]) seconds += eini_dir_tiny_apart(cpu, kern, batch, rows, s);
   if (!s[EINI_DIR_BY_ROWS] && eini_cpu_far(&cpu->is, in) && k * rows > 0 && batch > 1 &&
       s[EINI_DIR_BQ] != lanes) {
     // runs too short to be read ahead
