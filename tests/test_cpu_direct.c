@@ -59,7 +59,7 @@ typedef struct test_case {
   ein_dtype types[2][OPS], xtype;
   int elements;                // the group with a long index in two factors; 0: none
   int tile;                  // all fits one tile of a kernel
-  int pieces;                // the group whose first index steps over short pieces; 0: none
+  int pieces;                // 1 + the group whose first index steps over short pieces; 0: none
   int number, none;          // the value of the side (none) without operands; 0: both have some
 } test_case;
 
@@ -91,7 +91,8 @@ static double get_real(ein_dtype t, const char *p, int64_t i) {
 // Strides of an operand over the groups it has, in a random order of axes; `zeros` percent are 0.
 static void layout(test_case *t, operand *o, const int *has, int zeros) {
   const int rows = t->elements;          // the group of the long index, if there is one
-  const int pieces = t->pieces > 0 && has[t->pieces], gaps = pieces && chance(80) ? 0 : 15;
+  const int pieces = t->pieces > 0 && has[t->pieces - 1], gaps = pieces && chance(80) ? 0 : 15;
+  const int inside = t->pieces == 1 && chance(40);  // the batch may lie along memory, too
   int g[16], a[16], n = 0;
   int64_t step = 1, high = 0;
   memset(o->stride, 0, sizeof o->stride);
@@ -100,12 +101,18 @@ static void layout(test_case *t, operand *o, const int *has, int zeros) {
     for (int d = 0; has[i] && d < axes_of(&t->c, i)->n; d++) g[n] = i, a[n++] = d;
   }
   for (int i = 0; i < n && pieces; i++)  // its first index goes first
-    if (g[i] == t->pieces && a[i] == 0) g[i] = g[0], a[i] = a[0], g[0] = t->pieces, a[0] = 0;
+    if (g[i] == t->pieces - 1 && a[i] == 0)
+      g[i] = g[0], a[i] = a[0], g[0] = t->pieces - 1, a[0] = 0;
   if (chance(60)) {
     for (int i = n - 1; i > pieces; i--) {
       int k = (int)draw(pieces, i), x = g[i], y = a[i];
       g[i] = g[k], a[i] = a[k], g[k] = x, a[k] = y;
     }
+  }
+  if (inside) {
+    memmove(g, g + 1, (size_t)(n - 1) * sizeof *g);
+    memmove(a, a + 1, (size_t)(n - 1) * sizeof *a);
+    g[n - 1] = 0, a[n - 1] = 0;
   }
   o->low = 0;
   if (chance(gaps)) step = draw(1, 3);
@@ -222,9 +229,10 @@ static void shape(test_case *t) {
   for (int g = 0; g < 4 && t->pieces; g++) {
     ein_axes *x = axes_of(&t->c, g);
     x->extent = t->extent[g];
-    x->n = (int)draw(g == t->pieces, g == 0 ? 1 : g == 3 ? 2 : 3);
+    x->n = (int)draw(g == t->pieces - 1, g == 0 ? 1 + (t->pieces == 1) : g == 3 ? 2 : 3);
+    if (t->pieces == 1 && x->n > 1 && g > 0 && g < 3) x->n = 1;
     for (int d = 0; d < x->n; d++) t->extent[g][d] = chance(20) ? draw(1, 12) : draw(2, 4);
-    if (g == t->pieces) t->extent[g][0] = draw(30, 400);
+    if (g == t->pieces - 1) t->extent[g][0] = draw(30, 400);
   }
   for (int g = 0; g < 4 && t->tile; g++) {
     ein_axes *x = axes_of(&t->c, g);
@@ -315,7 +323,7 @@ static void case_new(test_case *t, fill_user *u) {
   t->c.type = types[draw(0, 5)];
   // Products of two factors with a long index, times an operand without it.
   if (planes(t->c.type) == 1 && chance(30)) t->elements = (int)draw(1, 2);
-  else if (chance(20)) t->pieces = (int)draw(1, 2);
+  else if (chance(25)) t->pieces = (int)draw(1, 3);
   else t->tile = chance(20);
   shape(t);
   shrink(t);
@@ -427,7 +435,8 @@ static int differ(const test_case *t, const char *image) {
 static const eini_cpu_family *const families[] = {&eini_dir_matvec, &eini_dir_dot, &eini_dir_small,
                                                   &eini_dir_tiny, &eini_dir_inner_family,
                                                   &eini_dir_elements, &eini_dir_rows_family,
-                                                  &eini_dir_sums_family, &eini_lanes_family};
+                                                  &eini_dir_sums_family, &eini_lanes_family,
+                                                  &eini_lanes_batch};
 #define FAMILIES ((int)(sizeof families / sizeof families[0]))
 static long counts[FAMILIES], spreads;
 
@@ -608,7 +617,8 @@ int main(int argc, char **argv) {
     case_free(&t);
   }
   for (int i = 0; i < FAMILIES; i++) printf("%s %ld ", families[i]->name, counts[i]);
-  if (count >= 1000 && only < 0 && (spreads == 0 || counts[FAMILIES - 1] == 0)) {
+  const int none = spreads == 0 || counts[FAMILIES - 2] == 0 || counts[FAMILIES - 1] == 0;
+  if (count >= 1000 && only < 0 && none) {
     printf("\nno sums over short runs, or no pieces turned to lanes\n");
     return 1;
   }

@@ -6,8 +6,8 @@
 static const eini_cpu_family *const eini_cpu_families[] = {
     &eini_gett_family, &eini_dir_tiny, &eini_dir_sums_family, &eini_dir_matvec, &eini_dir_dot,
     &eini_dir_inner_family, &eini_dir_small, &eini_dir_elements, &eini_dir_rows_family,
-    &eini_moved_family, &eini_lanes_family, &eini_gett_bf16, &eini_gett_i16, &eini_gett_i8,
-    &eini_gett_amx_f, &eini_gett_amx_i, NULL};
+    &eini_moved_family, &eini_lanes_family, &eini_lanes_batch, &eini_gett_bf16, &eini_gett_i16,
+    &eini_gett_i8, &eini_gett_amx_f, &eini_gett_amx_i, NULL};
 
 #define EINI_FAMILY_WORD 39    // of ein_choice.state: the number of the family
 

@@ -28,42 +28,55 @@ typedef struct eini_lanes_piece {
   int64_t n, *off, *row;
 } eini_lanes_piece;
 
+// How pieces are turned: a granule of reals at once, the last values by way of `some`.
+typedef struct eini_lanes_by {
+  eini_lanes_turn turn;
+  int64_t size, pitch;         // bytes of a real; reals of one of the last values
+  int granule;
+  char *some;
+} eini_lanes_by;
+
+// An operand, or the output, whose pieces are turned, `step` reals apart.
+typedef struct eini_lanes_move {
+  eini_lanes_piece piece;
+  int64_t step;
+  char *block;                 // its lanes
+} eini_lanes_move;
+
 typedef struct eini_lanes_job {
   const ein_contract *c;
   const eini_dir_kern *kern;
-  eini_lanes_turn turn;
-  int granule, side, axis;     // reals turned at once; X is Q, or P; the axis of its rows
+  eini_lanes_by by;
+  int side, axis;              // X is Q, or P; the axis of its rows
   const ein_axes *row[2];      // axes of X's rows, of A's
   const int64_t *out[2];       // their strides in the output
   const ein_side *x, *a;
   int64_t size, lanes;         // values of the index; see EINI_LANES_BLOCK
-  int64_t in_step, out_step;   // of it, in reals
   int64_t nd, nk, nm;
-  eini_lanes_piece in, to;     // of X, of the output
+  eini_lanes_move in, to;      // X, the output
   int64_t *pk, *qk, *prow, *orow;
-  int64_t pitch;               // reals of one of the last values in `some`
-  char *block, *sums, *some;
 } eini_lanes_job;
 
-static eini_lanes_turn eini_lanes_turn_of(int isa, ein_dtype type, int *granule) {
+// turn is NULL where the instruction set has none.
+static void eini_lanes_by_of(int isa, ein_dtype type, eini_lanes_by *by) {
   const int wide = type == EIN_F64;
+  by->size = (int64_t)ein_dtype_size(type), by->turn = NULL;
 #if EINI_CPU_X86
   if (isa == EINI_ISA_AVX512) {
-    *granule = 8;
-    return wide ? eini_pack_turned_zd : eini_pack_turned_zs;
+    by->granule = 8;
+    by->turn = wide ? eini_pack_turned_zd : eini_pack_turned_zs;
   }
   if (isa == EINI_ISA_AVX2) {
-    *granule = 4;
-    return wide ? eini_pack_turned_yd : eini_pack_turned_ys;
+    by->granule = 4;
+    by->turn = wide ? eini_pack_turned_yd : eini_pack_turned_ys;
   }
 #elif EINI_CPU_NEON
   if (isa == EINI_ISA_NEON) {
-    *granule = wide ? 2 : 4;
-    return wide ? eini_pack_turned_nd : eini_pack_turned_ns;
+    by->granule = wide ? 2 : 4;
+    by->turn = wide ? eini_pack_turned_nd : eini_pack_turned_ns;
   }
 #endif
-  (void)isa, (void)wide, (void)granule;
-  return NULL;
+  (void)isa, (void)wide;
 }
 
 // The axis of X's rows with most values, and what is beside it. 0: the way is not for this.
@@ -74,7 +87,7 @@ static int eini_lanes_take(eini_lanes_job *j, const ein_contract *c, int isa, in
   memset(j, 0, sizeof *j);
   j->c = c, j->side = side;
   j->kern = eini_dir_kern_of(isa, c->type);
-  j->turn = eini_lanes_turn_of(isa, c->type, &j->granule);
+  eini_lanes_by_of(isa, c->type, &j->by);
   for (int i = 0; i < 2; i++) {
     j->row[i] = rows[i == 0 ? side : 1 - side], j->out[i] = out[i == 0 ? side : 1 - side];
   }
@@ -82,11 +95,11 @@ static int eini_lanes_take(eini_lanes_job *j, const ein_contract *c, int isa, in
   j->nk = eini_axes_size(&c->k), j->nm = eini_axes_size(j->row[1]), j->nd = 1, j->axis = -1;
   for (int i = 0; i < j->row[0]->n; i++)
     if (j->axis < 0 || j->row[0]->extent[i] > j->row[0]->extent[j->axis]) j->axis = i;
-  if (j->axis < 0 || j->kern == NULL || j->turn == NULL) return 0;
+  if (j->axis < 0 || j->kern == NULL || j->by.turn == NULL) return 0;
   for (int i = 0; i < j->row[0]->n; i++) j->nd *= i == j->axis ? 1 : j->row[0]->extent[i];
   j->size = j->row[0]->extent[j->axis];
-  j->in_step = j->x->row[0][j->axis], j->out_step = j->out[0][j->axis];
-  j->in.n = j->nd * j->nk, j->to.n = j->nd * j->nm;
+  j->in.step = j->x->row[0][j->axis], j->to.step = j->out[0][j->axis];
+  j->in.piece.n = j->nd * j->nk, j->to.piece.n = j->nd * j->nm;
   return 1;
 }
 
@@ -132,77 +145,86 @@ static int64_t eini_lanes_run(const eini_lanes_piece *p, int64_t i) {
   return n;
 }
 
+// The tables of a piece, and its lanes.
+static void eini_lanes_carve_move(eini_lanes_move *m, int64_t bytes, char *base, size_t *used) {
+  m->piece.off = (int64_t *)(void *)eini_carve(base, used, m->piece.n, 8);
+  m->piece.row = (int64_t *)(void *)eini_carve(base, used, m->piece.n, 8);
+  m->block = (char *)eini_carve(base, used, m->piece.n + 1, bytes);  // and what is of no piece
+}
+
+// For pieces of `most` reals at most.
+static void eini_lanes_carve_by(eini_lanes_by *by, int64_t most, char *base, size_t *used) {
+  by->pitch = eini_up(most, EINI_LANES_MOST) + EINI_LANES_MOST;
+  by->some = (char *)eini_carve(base, used, EINI_LANES_MOST * by->pitch, by->size);
+}
+
 static size_t eini_lanes_carve(eini_lanes_job *j, char *base) {
-  const int64_t z = j->kern->size, most = j->lanes * z;
+  const int64_t bytes = j->lanes * j->by.size;
   size_t used = 0;
-  j->in.off = (int64_t *)(void *)eini_carve(base, &used, j->in.n, 8);
-  j->in.row = (int64_t *)(void *)eini_carve(base, &used, j->in.n, 8);
-  j->to.off = (int64_t *)(void *)eini_carve(base, &used, j->to.n, 8);
-  j->to.row = (int64_t *)(void *)eini_carve(base, &used, j->to.n, 8);
   j->pk = (int64_t *)(void *)eini_carve(base, &used, j->nk, 8);
   j->qk = (int64_t *)(void *)eini_carve(base, &used, j->nk, 8);
   j->prow = (int64_t *)(void *)eini_carve(base, &used, j->nm, 8);
   j->orow = (int64_t *)(void *)eini_carve(base, &used, j->nm, 8);
-  j->pitch = eini_up(eini_max64(j->in.n, j->to.n), EINI_LANES_MOST) + EINI_LANES_MOST;
-  j->some = (char *)eini_carve(base, &used, EINI_LANES_MOST * j->pitch, z);
-  j->block = (char *)eini_carve(base, &used, j->in.n + 1, most);  // and what belongs to no piece
-  j->sums = (char *)eini_carve(base, &used, j->to.n, most);
+  eini_lanes_carve_by(&j->by, eini_max64(j->in.piece.n, j->to.piece.n), base, &used);
+  eini_lanes_carve_move(&j->in, bytes, base, &used);
+  eini_lanes_carve_move(&j->to, bytes, base, &used);
   return used;
 }
 
 // n values from the one at p on, as lanes of a block; of so many (safe) a granule of reals may be
 // read, wherever their runs end. Lanes behind them are as the last one.
-static void eini_lanes_in(const eini_lanes_job *j, const char *p, int64_t n, int64_t safe,
-                          int64_t lanes) {
-  const int64_t g = j->granule, z = j->kern->size, step = j->in_step;
+static void eini_lanes_in(const eini_lanes_by *by, const eini_lanes_move *m, const char *p,
+                          int64_t n, int64_t safe, int64_t lanes) {
+  const eini_lanes_piece *x = &m->piece;
+  const int64_t g = by->granule, z = by->size, step = m->step;
   const int64_t whole = eini_max64(eini_min64(n, safe), 0) / g;
   int64_t r[EINI_LANES_MOST], o[EINI_LANES_MOST], some[EINI_LANES_MOST];
-  for (int64_t i = 0; i < g; i++) r[i] = i * step, some[i] = i * j->pitch;
-  for (int64_t i = 0, run; i < j->in.n && whole > 0; i += run) {
-    run = eini_lanes_run(&j->in, i);
+  for (int64_t i = 0; i < g; i++) r[i] = i * step, some[i] = i * by->pitch;
+  for (int64_t i = 0, run; i < x->n && whole > 0; i += run) {
+    run = eini_lanes_run(x, i);
     for (int64_t t = 0; t < run; t += g) {
       const int64_t from = run < g ? 0 : eini_min64(t, run - g);
       for (int64_t h = 0; h < g; h++)
-        o[h] = (from + h < run ? j->in.row[i + from + h] : j->in.n) * lanes;
-      j->turn(whole, p + (j->in.off[i] + from) * z, r, g * step, j->block, o, g);
+        o[h] = (from + h < run ? x->row[i + from + h] : x->n) * lanes;
+      by->turn(whole, p + (x->off[i] + from) * z, r, g * step, m->block, o, g);
     }
   }
   for (int64_t e = whole * g; e < lanes; e += g) {
     for (int64_t h = 0; h < g; h++) {
       const char *from = p + eini_min64(e + h, n - 1) * step * z;
-      char *to = j->some + h * j->pitch * z;
-      for (int64_t i = 0, run; i < j->in.n; i += run, to += run * z) {
-        run = eini_lanes_run(&j->in, i);
-        memcpy(to, from + j->in.off[i] * z, (size_t)(run * z));
+      char *to = by->some + h * by->pitch * z;
+      for (int64_t i = 0, run; i < x->n; i += run, to += run * z) {
+        run = eini_lanes_run(x, i);
+        memcpy(to, from + x->off[i] * z, (size_t)(run * z));
       }
     }
-    for (int64_t t = 0; t < j->in.n; t += g) {
-      for (int64_t h = 0; h < g; h++)
-        o[h] = (t + h < j->in.n ? j->in.row[t + h] : j->in.n) * lanes;
-      j->turn(1, j->some + t * z, some, 0, j->block + e * z, o, 0);
+    for (int64_t t = 0; t < x->n; t += g) {
+      for (int64_t h = 0; h < g; h++) o[h] = (t + h < x->n ? x->row[t + h] : x->n) * lanes;
+      by->turn(1, by->some + t * z, some, 0, m->block + e * z, o, 0);
     }
   }
 }
 
 // The pieces of n values of the output, of which those from `safe` on may not write behind theirs.
-static void eini_lanes_out(const eini_lanes_job *j, char *p, int64_t n, int64_t safe,
-                           int64_t lanes) {
-  const int64_t g = j->granule, z = j->kern->size, step = j->out_step, all = j->to.n;
+static void eini_lanes_out(const eini_lanes_by *by, const eini_lanes_move *m, char *p, int64_t n,
+                           int64_t safe, int64_t lanes) {
+  const eini_lanes_piece *y = &m->piece;
+  const int64_t g = by->granule, z = by->size, step = m->step, all = y->n;
   const int64_t whole = eini_max64(eini_min64(n, safe), 0) / g;
   int64_t r[EINI_LANES_MOST], o[EINI_LANES_MOST], some[EINI_LANES_MOST];
-  for (int64_t i = 0; i < g; i++) o[i] = i * step, some[i] = i * j->pitch;
+  for (int64_t i = 0; i < g; i++) o[i] = i * step, some[i] = i * by->pitch;
   for (int64_t t = 0; t < all; t += g) {
     const int64_t from = all < g ? 0 : eini_min64(t, all - g);
-    for (int64_t h = 0; h < g; h++) r[h] = j->to.row[eini_min64(from + h, all - 1)] * lanes;
-    j->turn(whole, j->sums, r, g, p + from * z, o, g * step);
+    for (int64_t h = 0; h < g; h++) r[h] = y->row[eini_min64(from + h, all - 1)] * lanes;
+    by->turn(whole, m->block, r, g, p + from * z, o, g * step);
   }
   for (int64_t e = whole * g; e < n; e += g) {
     for (int64_t t = 0; t < all; t += g) {
-      for (int64_t h = 0; h < g; h++) r[h] = j->to.row[eini_min64(t + h, all - 1)] * lanes;
-      j->turn(1, j->sums + e * z, r, 0, j->some + t * z, some, 0);
+      for (int64_t h = 0; h < g; h++) r[h] = y->row[eini_min64(t + h, all - 1)] * lanes;
+      by->turn(1, m->block + e * z, r, 0, by->some + t * z, some, 0);
     }
     for (int64_t h = 0; h < g && e + h < n; h++)
-      memcpy(p + (e + h) * step * z, j->some + h * j->pitch * z, (size_t)(all * z));
+      memcpy(p + (e + h) * step * z, by->some + h * by->pitch * z, (size_t)(all * z));
   }
 }
 
@@ -217,7 +239,7 @@ static void eini_lanes_multiply(const eini_lanes_job *j, const char *a, int64_t 
                      j->pk, j->qk, NULL, NULL, a, NULL, NULL, (int)vl, 0};
   for (int64_t i = 0, l; i < vectors; i += l) {
     l = eini_dir_strip(vectors - i);
-    t.q = j->block + i * vl * z, t.out = j->sums + i * vl * z;
+    t.q = j->in.block + i * vl * z, t.out = j->to.block + i * vl * z;
     t.prow = j->prow, t.orow = j->orow;
     for (int64_t m = 0, most; m < j->nm; m += most, t.prow += most, t.orow += most)
       j->kern->tile[l - 1][eini_dir_tile_rows(j->kern, j->nm - m, &most)](&t);
@@ -227,21 +249,21 @@ static void eini_lanes_multiply(const eini_lanes_job *j, const char *a, int64_t 
 static void eini_lanes_tables(eini_lanes_job *j) {
   eini_lanes_axis axis[2 * EINI_DIR_RANK];
   const ein_axes *k = &j->c->k, *m = j->row[1];
-  eini_lanes_enumerate(eini_lanes_piece_axes(j, 0, axis), axis, &j->in);
-  eini_lanes_enumerate(eini_lanes_piece_axes(j, 1, axis), axis, &j->to);
+  eini_lanes_enumerate(eini_lanes_piece_axes(j, 0, axis), axis, &j->in.piece);
+  eini_lanes_enumerate(eini_lanes_piece_axes(j, 1, axis), axis, &j->to.piece);
   eini_gett_table(k->n > 0 ? k->n - 1 : 0, k->extent, j->a->k[0], 1, 1, j->pk);
   eini_gett_table(m->n, m->extent, j->a->row[0], 1, 1, j->prow);
 }
 
 // Values of the index behind one of which a granule is read (written) at once, as far as its runs
 // are shorter than that.
-static int64_t eini_lanes_behind(const eini_lanes_job *j, const eini_lanes_piece *p, int64_t step) {
-  int64_t least = j->granule;
-  for (int64_t i = 0, run; i < p->n; i += run) {
-    run = eini_lanes_run(p, i);
+static int64_t eini_lanes_behind(const eini_lanes_by *by, const eini_lanes_move *m) {
+  int64_t least = by->granule;
+  for (int64_t i = 0, run; i < m->piece.n; i += run) {
+    run = eini_lanes_run(&m->piece, i);
     least = eini_min64(least, run);
   }
-  return (j->granule - least + step - 1) / step;
+  return (by->granule - least + m->step - 1) / m->step;
 }
 
 static ein_status eini_lanes_run_part(const eini_cpu *cpu, const ein_contract *c,
@@ -259,8 +281,8 @@ static ein_status eini_lanes_run_part(const eini_cpu *cpu, const ein_contract *c
   const int64_t *range = j.side ? part->n : part->m, z = j.kern->size, vl = j.kern->lanes;
   const int64_t from = j.axis == 0 ? range[0] / j.nd : 0;
   const int64_t to = j.axis == 0 ? range[1] / j.nd : j.size;
-  const int64_t in = eini_lanes_behind(&j, &j.in, j.in_step);
-  const int64_t out = eini_lanes_behind(&j, &j.to, j.out_step);
+  const int64_t in = eini_lanes_behind(&j.by, &j.in);
+  const int64_t out = eini_lanes_behind(&j.by, &j.to);
   for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
     eini_gett_odometer(&c->batch, b, at);
     const char *x = j.x->base[0] + eini_gett_dot(c->batch.n, at, j.x->batch[0]) * z;
@@ -269,32 +291,41 @@ static ein_status eini_lanes_run_part(const eini_cpu *cpu, const ein_contract *c
     for (int64_t e = from, n; e < to; e += n) {
       n = eini_min64(j.lanes, to - e);
       const int64_t lanes = eini_up(n, vl);
-      eini_lanes_in(&j, x + e * j.in_step * z, n, j.size - in - e, lanes);
+      eini_lanes_in(&j.by, &j.in, x + e * j.in.step * z, n, j.size - in - e, lanes);
       eini_lanes_multiply(&j, a, lanes);
-      eini_lanes_out(&j, y + e * j.out_step * z, n, to - out - e, lanes);
+      eini_lanes_out(&j.by, &j.to, y + e * j.to.step * z, n, to - out - e, lanes);
     }
   }
   return EIN_OK;
 }
 
-// 1: all steps of a piece are forward. The output's piece is one run of memory, and where that is
-// less than a granule the next one follows.
-static int eini_lanes_fits(const eini_lanes_job *j) {
-  eini_lanes_axis axis[2 * EINI_DIR_RANK];
-  int n = eini_lanes_piece_axes(j, 0, axis);
-  if (j->in.n < 1 || j->to.n < 1 || j->in.n > EINI_LANES_PIECE || j->to.n > EINI_LANES_PIECE)
-    return 0;
-  if (j->nm * j->nk > EINI_LANES_SMALL || j->in_step < 1 || j->out_step < j->to.n) return 0;
-  if (j->in_step == 1 || j->size < 4 * j->kern->lanes) return 0;
+// 1: a piece is short, and all its steps are forward.
+static int eini_lanes_short(const eini_lanes_move *m, int n, const eini_lanes_axis *axis) {
+  if (m->piece.n < 1 || m->piece.n > EINI_LANES_PIECE || m->step < 1) return 0;
   for (int i = 0; i < n; i++)
     if (axis[i].stride < 0 || (axis[i].stride == 0 && axis[i].extent > 1)) return 0;
-  n = eini_lanes_piece_axes(j, 1, axis);
+  return 1;
+}
+
+// The same of the output's: one run of memory, and where that is less than a granule the next one
+// follows.
+static int eini_lanes_run_of(const eini_lanes_by *by, const eini_lanes_move *m, int n,
+                             const eini_lanes_axis *axis) {
   int64_t run = 1;
+  if (!eini_lanes_short(m, n, axis) || m->step < m->piece.n) return 0;
   for (int i = 0; i < n; i++) {
     if (axis[i].extent > 1 && axis[i].stride != run) return 0;
     run *= axis[i].extent;
   }
-  return run > 1 && (run >= j->granule || run == j->out_step);
+  return run >= by->granule || run == m->step;
+}
+
+static int eini_lanes_fits(const eini_lanes_job *j) {
+  eini_lanes_axis axis[2 * EINI_DIR_RANK];
+  if (j->nm * j->nk > EINI_LANES_SMALL || j->size < 4 * j->kern->lanes) return 0;
+  if (j->in.step == 1 || j->to.piece.n < 2) return 0;
+  return eini_lanes_short(&j->in, eini_lanes_piece_axes(j, 0, axis), axis) &&
+         eini_lanes_run_of(&j->by, &j->to, eini_lanes_piece_axes(j, 1, axis), axis);
 }
 
 // A tile of rows and lanes that are turned takes so many cycles, and a tile of products as many
@@ -302,24 +333,30 @@ static int eini_lanes_fits(const eini_lanes_job *j) {
 #define EINI_LANES_TURN 3.5
 #define EINI_LANES_TILE 12
 
-static double eini_lanes_seconds(const eini_rated *cpu, const eini_lanes_job *j, double batch) {
-  eini_lanes_axis axis[2 * EINI_DIR_RANK];
-  const double g = j->granule, all = batch * (double)j->size, z = (double)j->kern->size;
-  const double wide = (double)j->nd * (double)j->lanes / (double)j->kern->lanes;
-  const double rows = (double)j->nm, k = (double)j->nk;
-  const int n = eini_lanes_piece_axes(j, 0, axis);
+// Granules of a piece.
+static double eini_lanes_granules(const eini_lanes_by *by, int n, const eini_lanes_axis *axis) {
   double run = 1, runs = 1;
   for (int i = 0; i < n; i++) {
     if ((double)axis[i].stride == run && runs == 1) run *= (double)axis[i].extent;
     else runs *= (double)axis[i].extent;
   }
-  const double turned = (runs * ceil(run / g) + ceil((double)j->to.n / g)) * EINI_LANES_TURN;
+  return runs * ceil(run / by->granule);
+}
+
+static double eini_lanes_seconds(const eini_rated *cpu, const eini_lanes_job *j, double batch) {
+  eini_lanes_axis axis[2 * EINI_DIR_RANK];
+  const double all = batch * (double)j->size, z = (double)j->kern->size;
+  const double wide = (double)j->nd * (double)j->lanes / (double)j->kern->lanes;
+  const double rows = (double)j->nm, k = (double)j->nk;
+  const int n = eini_lanes_piece_axes(j, 0, axis);
+  const double turned = (eini_lanes_granules(&j->by, n, axis) +
+                         ceil((double)j->to.piece.n / j->by.granule)) * EINI_LANES_TURN;
   const double tiles = ceil(rows / 8) * ceil(wide / 3);
   const double one = fmax(2 * rows * k * wide * (double)j->kern->lanes /
                           eini_dir_peak(cpu, j->c->type) * (rows < 8 ? 1.5 : 1.1),
                           tiles * k * 4 / cpu->hz) + tiles * EINI_LANES_TILE / cpu->hz;
   const double busy = all * (turned / cpu->hz + one / (double)j->lanes);
-  const double in = all * (double)j->in.n * z, out = all * (double)j->to.n * z;
+  const double in = all * (double)j->in.piece.n * z, out = all * (double)j->to.piece.n * z;
   const double move = (in + 2 * out) / eini_cpu_bw(cpu, in + out);
   return busy > move ? busy + 0.3 * move : move + 0.3 * busy;
 }
@@ -335,7 +372,7 @@ static int eini_lanes_plan(const eini_rated *cpu, const ein_contract *c, int wid
     if (axes[g]->n > EINI_DIR_RANK) return 0;
   const int side = eini_axes_size(&c->n) > eini_axes_size(&c->m);
   if (!eini_lanes_take(&j, c, cpu->is.isa, side) || !eini_lanes_fits(&j)) return 0;
-  const int64_t vl = j.kern->lanes, each = (j.in.n + 1 + j.to.n) * j.kern->size;
+  const int64_t vl = j.kern->lanes, each = (j.in.piece.n + j.to.piece.n + 2) * j.by.size;
   j.lanes = eini_max64(eini_min64(cpu->is.l1 / 2 / each, 64) / vl, 1) * vl;
   if (j.lanes * each > cpu->is.l2 / 2) return 0;
   const double batch = (double)eini_axes_size(&c->batch);
@@ -353,7 +390,5 @@ static int eini_lanes_plan(const eini_rated *cpu, const ein_contract *c, int wid
   eini_cpu_name(choice, "lanes");
   return 1;
 }
-#undef EINI_LANES_TILE
-#undef EINI_LANES_TURN
 
 static const eini_cpu_family eini_lanes_family = {"lanes", eini_lanes_plan, eini_lanes_run_part};

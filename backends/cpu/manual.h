@@ -29,7 +29,7 @@
 //                 >>gett >>gett-pack >>gett-narrow >>gett-amx >>gett-forms >>gett-boxes
 //                 >>gett-job >>gett-sketch >>gett-plan >>gett-run >>moved >>map-turned >>direct
 //                 >>direct-job >>matvec >>small >>elements >>element-rows >>tiny >>sums >>lanes
-//                 >>families >>measure >>cpu-public
+//                 >>lanes-batch >>families >>measure >>cpu-public
 //
 // WHAT IT GIVES
 //

@@ -1,0 +1,228 @@
+// ================================================================================================
+// >>lanes-batch  products whose batch steps over pieces
+// An index of many values that both operands and the output have, as in ijk,ijk->ij: its values are
+// lanes. What steps over pieces along it is turned, what lies along it is taken where it is.
+// ================================================================================================
+
+enum { EINI_LANES_P, EINI_LANES_Q, EINI_LANES_Y };
+
+// Rows of a block, row-major, the last the fastest: m or n (of the output both), k, then d, the
+// other indices of the batch.
+typedef struct eini_lanes_three {
+  const ein_contract *c;
+  const eini_dir_kern *kern;
+  eini_lanes_by by;
+  int axis;                    // of the batch
+  int64_t size, lanes;         // values of it; of a block
+  int64_t nd, nk, nm, nn;
+  eini_lanes_move move[3];     // step 1: in place, without a block
+  int64_t inner;               // the last axis of k; the others have tables
+  int64_t *pk, *qk, *prow, *qrow, *ym, *yn, *d[3];
+  char *base[3];               // of the lanes at hand
+} eini_lanes_three;
+
+static int eini_lanes_three_take(eini_lanes_three *j, const ein_contract *c, int isa) {
+  memset(j, 0, sizeof *j);
+  j->c = c, j->kern = eini_dir_kern_of(isa, c->type), j->axis = -1;
+  eini_lanes_by_of(isa, c->type, &j->by);
+  for (int i = 0; i < c->batch.n; i++)
+    if (j->axis < 0 || c->batch.extent[i] > c->batch.extent[j->axis]) j->axis = i;
+  if (j->axis < 0 || j->kern == NULL || j->by.turn == NULL) return 0;
+  j->size = c->batch.extent[j->axis];
+  j->nd = eini_axes_size(&c->batch) / eini_max64(j->size, 1);
+  j->nk = eini_axes_size(&c->k), j->nm = eini_axes_size(&c->m), j->nn = eini_axes_size(&c->n);
+  j->inner = c->k.n > 0 ? c->k.extent[c->k.n - 1] : 1;
+  j->move[EINI_LANES_P].step = c->p.batch[0][j->axis];
+  j->move[EINI_LANES_Q].step = c->q.batch[0][j->axis];
+  j->move[EINI_LANES_Y].step = c->out_batch[j->axis];
+  j->move[EINI_LANES_P].piece.n = j->nm * j->nk * j->nd;
+  j->move[EINI_LANES_Q].piece.n = j->nn * j->nk * j->nd;
+  j->move[EINI_LANES_Y].piece.n = j->nm * j->nn * j->nd;
+  return 1;
+}
+
+static int eini_lanes_three_axes(const eini_lanes_three *j, int i, eini_lanes_axis *axis) {
+  const ein_contract *c = j->c;
+  const int q = i == EINI_LANES_Q;
+  const ein_side *s = q ? &c->q : &c->p;
+  int n = eini_lanes_add(0, &c->batch, i == EINI_LANES_Y ? c->out_batch : s->batch[0], j->axis, 1,
+                         axis);
+  if (i == EINI_LANES_Y) {
+    n = eini_lanes_add(n, &c->n, c->out_n, -1, j->nd, axis);
+    return eini_lanes_add(n, &c->m, c->out_m, -1, j->nd * j->nn, axis);
+  }
+  n = eini_lanes_add(n, &c->k, s->k[0], -1, j->nd, axis);
+  return eini_lanes_add(n, q ? &c->n : &c->m, s->row[0], -1, j->nd * j->nk, axis);
+}
+
+static size_t eini_lanes_three_carve(eini_lanes_three *j, char *base) {
+  int64_t most = 0;
+  size_t used = 0;
+  j->pk = (int64_t *)(void *)eini_carve(base, &used, j->nk, 8);
+  j->qk = (int64_t *)(void *)eini_carve(base, &used, j->nk, 8);
+  j->prow = (int64_t *)(void *)eini_carve(base, &used, j->nm, 8);
+  j->ym = (int64_t *)(void *)eini_carve(base, &used, j->nm, 8);
+  j->qrow = (int64_t *)(void *)eini_carve(base, &used, j->nn, 8);
+  j->yn = (int64_t *)(void *)eini_carve(base, &used, j->nn, 8);
+  for (int i = 0; i < 3; i++) {
+    j->d[i] = (int64_t *)(void *)eini_carve(base, &used, j->nd, 8);
+    if (j->move[i].step == 1) continue;
+    most = eini_max64(most, j->move[i].piece.n);
+    eini_lanes_carve_move(&j->move[i], j->lanes * j->by.size, base, &used);
+  }
+  eini_lanes_carve_by(&j->by, most, base, &used);
+  return used;
+}
+
+// Offsets of n positions of some axes: of what is in place by its strides, else of rows of lanes.
+static void eini_lanes_offsets(const ein_axes *x, int but, const int64_t *stride, int64_t n,
+                               int64_t row, int in_place, int64_t *out) {
+  int64_t extent[EINI_DIR_RANK], step[EINI_DIR_RANK];
+  int axes = 0;
+  for (int i = 0; i < x->n; i++)
+    if (i != but) extent[axes] = x->extent[i], step[axes++] = stride[i];
+  if (in_place) eini_gett_table(axes, extent, step, 1, 1, out);
+  for (int64_t i = 0; i < n && !in_place; i++) out[i] = i * row;
+}
+
+// All tables, for blocks of so many lanes.
+static void eini_lanes_three_tables(eini_lanes_three *j, int64_t lanes) {
+  const ein_contract *c = j->c;
+  const int64_t d = lanes, k = j->nd * d, r = j->nk * k, y = j->nn * k;
+  const int p = j->move[EINI_LANES_P].step == 1, q = j->move[EINI_LANES_Q].step == 1;
+  const int to = j->move[EINI_LANES_Y].step == 1;
+  const ein_axes outer = {c->k.n > 0 ? c->k.n - 1 : 0, c->k.extent};
+  const int64_t nk = j->nk / j->inner;
+  eini_lanes_offsets(&outer, -1, c->p.k[0], nk, k * j->inner, p, j->pk);
+  eini_lanes_offsets(&outer, -1, c->q.k[0], nk, k * j->inner, q, j->qk);
+  eini_lanes_offsets(&c->m, -1, c->p.row[0], j->nm, r, p, j->prow);
+  eini_lanes_offsets(&c->n, -1, c->q.row[0], j->nn, r, q, j->qrow);
+  eini_lanes_offsets(&c->m, -1, c->out_m, j->nm, y, to, j->ym);
+  eini_lanes_offsets(&c->n, -1, c->out_n, j->nn, k, to, j->yn);
+  eini_lanes_offsets(&c->batch, j->axis, c->p.batch[0], j->nd, d, p, j->d[EINI_LANES_P]);
+  eini_lanes_offsets(&c->batch, j->axis, c->q.batch[0], j->nd, d, q, j->d[EINI_LANES_Q]);
+  eini_lanes_offsets(&c->batch, j->axis, c->out_batch, j->nd, d, to, j->d[EINI_LANES_Y]);
+}
+
+// Products of a block of n values: vectors times vectors.
+static void eini_lanes_three_multiply(const eini_lanes_three *j, int64_t n, int64_t lanes) {
+  const ein_contract *c = j->c;
+  const int64_t z = j->by.size, vl = j->kern->lanes, row = j->nd * lanes;
+  const int last = c->k.n - 1;
+  const int64_t pk = last < 0 ? 0 : j->move[EINI_LANES_P].step == 1 ? c->p.k[0][last] : row;
+  const int64_t qk = last < 0 ? 0 : j->move[EINI_LANES_Q].step == 1 ? c->q.k[0][last] : row;
+  eini_dir_tile t = {j->nk / j->inner, j->inner, pk, qk, j->pk, j->qk, NULL, NULL, NULL, NULL,
+                     NULL, 0, 0};
+  for (int64_t i = 0; i < n; i += vl)
+    for (int64_t d = 0; d < j->nd; d++)
+      for (int64_t b = 0; b < j->nn; b++) {
+        t.p = j->base[EINI_LANES_P] + (j->d[EINI_LANES_P][d] + i) * z;
+        t.q = j->base[EINI_LANES_Q] + (j->d[EINI_LANES_Q][d] + j->qrow[b] + i) * z;
+        t.out = j->base[EINI_LANES_Y] + (j->d[EINI_LANES_Y][d] + j->yn[b] + i) * z;
+        t.last = (int)eini_min64(vl, n - i), t.prow = j->prow, t.orow = j->ym;
+        for (int64_t m = 0, most; m < j->nm; m += most, t.prow += most, t.orow += most)
+          j->kern->lane[eini_dir_tile_rows(j->kern, j->nm - m, &most)](&t);
+      }
+}
+
+static ein_status eini_lanes_three_run(const eini_cpu *cpu, const ein_contract *c,
+                                       const ein_choice *choice, const ein_part *part,
+                                       void *scratch) {
+  eini_lanes_three j;
+  eini_lanes_axis axis[3 * EINI_DIR_RANK];
+  int64_t behind[3] = {0, 0, 0}, tabled = -1;
+  (void)cpu;
+  if (!eini_lanes_three_take(&j, c, (int)choice->state[EINI_LANES_ISA])) return EIN_ERR_INTERNAL;
+  j.lanes = choice->state[EINI_LANES_BLOCK];
+  eini_lanes_three_carve(&j, (char *)scratch);
+  for (int i = 0; i < 3; i++) {
+    if (j.move[i].step == 1) continue;
+    eini_lanes_enumerate(eini_lanes_three_axes(&j, i, axis), axis, &j.move[i].piece);
+    behind[i] = eini_lanes_behind(&j.by, &j.move[i]);
+  }
+  const int64_t from = j.axis == 0 ? part->batch[0] / j.nd : 0;
+  const int64_t to = j.axis == 0 ? part->batch[1] / j.nd : j.size, z = j.by.size;
+  const char *in[2] = {c->p.base[0], c->q.base[0]};
+  for (int64_t e = from, n; e < to; e += n) {
+    n = eini_min64(j.lanes, to - e);
+    const int64_t lanes = eini_up(n, j.kern->lanes);
+    if (lanes != tabled) eini_lanes_three_tables(&j, tabled = lanes);
+    for (int i = 0; i < 2; i++) {
+      const char *at = in[i] + e * j.move[i].step * z;
+      j.base[i] = j.move[i].block;
+      if (j.move[i].step == 1) j.base[i] = (char *)(uintptr_t)at;
+      else eini_lanes_in(&j.by, &j.move[i], at, n, j.size - behind[i] - e, lanes);
+    }
+    const eini_lanes_move *y = &j.move[EINI_LANES_Y];
+    char *out = c->out + e * y->step * z;
+    j.base[EINI_LANES_Y] = y->step == 1 ? out : y->block;
+    eini_lanes_three_multiply(&j, n, lanes);
+    if (y->step != 1) eini_lanes_out(&j.by, y, out, n, to - behind[EINI_LANES_Y] - e, lanes);
+  }
+  return EIN_OK;
+}
+
+// 1: something is turned, and what is fits.
+static int eini_lanes_three_fits(const eini_lanes_three *j) {
+  eini_lanes_axis axis[3 * EINI_DIR_RANK];
+  int turned = 0;
+  if (j->size < 4 * j->kern->lanes || j->nk < 1 || j->nm < 1 || j->nn < 1 || j->nd < 1) return 0;
+  for (int i = 0; i < 3; i++) {
+    if (j->move[i].step == 1) continue;
+    const int n = eini_lanes_three_axes(j, i, axis);
+    if (i < EINI_LANES_Y ? !eini_lanes_short(&j->move[i], n, axis)
+                         : !eini_lanes_run_of(&j->by, &j->move[i], n, axis))
+      return 0;
+    turned++;
+  }
+  return turned > 0;
+}
+
+static double eini_lanes_three_seconds(const eini_rated *cpu, const eini_lanes_three *j) {
+  eini_lanes_axis axis[3 * EINI_DIR_RANK];
+  const double size = (double)j->size, rows = (double)(j->nd * j->nn * j->nm), k = (double)j->nk;
+  const double tiles = (double)(j->nd * j->nn) * ceil((double)j->nm / j->kern->rows);
+  double turned = 0, bytes = 0;
+  for (int i = 0; i < 3; i++) {
+    bytes += size * (double)j->move[i].piece.n * (double)j->by.size * (i == EINI_LANES_Y ? 2 : 1);
+    if (j->move[i].step == 1) continue;
+    turned += eini_lanes_granules(&j->by, eini_lanes_three_axes(j, i, axis), axis);
+  }
+  const double one = fmax(rows * k, tiles * k * 4) + tiles * EINI_LANES_TILE;
+  const double busy = size * (turned * EINI_LANES_TURN + one / j->kern->lanes) / cpu->hz;
+  const double move = bytes / eini_cpu_bw(cpu, bytes);
+  return busy > move ? busy + 0.3 * move : move + 0.3 * busy;
+}
+
+static int eini_lanes_three_plan(const eini_rated *cpu, const ein_contract *c, int width,
+                                 ein_choice *choice) {
+  const ein_axes *const axes[4] = {&c->batch, &c->m, &c->n, &c->k};
+  eini_lanes_three j;
+  int64_t each = 0;
+  if (c->pair != EIN_PAIR_SUM_MUL || !c->plain_out) return 0;
+  if (c->type != EIN_F32 && c->type != EIN_F64) return 0;
+  if (c->p.form != EIN_FORM_PLAIN || c->q.form != EIN_FORM_PLAIN) return 0;
+  for (int g = 0; g < 4; g++)
+    if (axes[g]->n > EINI_DIR_RANK) return 0;
+  if (!eini_lanes_three_take(&j, c, cpu->is.isa) || !eini_lanes_three_fits(&j)) return 0;
+  for (int i = 0; i < 3; i++)
+    each += j.move[i].step == 1 ? 0 : (j.move[i].piece.n + 1) * j.by.size;
+  j.lanes = eini_max64(eini_min64(cpu->is.l1 / 2 / each, 64) / j.kern->lanes, 1) * j.kern->lanes;
+  choice->grid[0] = choice->grid[1] = choice->grid[2] = 1;
+  choice->unit[0] = choice->unit[1] = choice->unit[2] = 1;
+  if (j.axis == 0) {
+    choice->unit[0] = 4 * j.lanes * j.nd;
+    choice->grid[0] = (j.size + 4 * j.lanes - 1) / (4 * j.lanes);
+  }
+  choice->scratch = eini_lanes_three_carve(&j, NULL);
+  choice->seconds = cpu->call + 1e-7 +
+                    eini_lanes_three_seconds(cpu, &j) / eini_dir_threads(choice, width);
+  choice->state[EINI_LANES_BLOCK] = j.lanes, choice->state[EINI_LANES_ISA] = cpu->is.isa;
+  eini_cpu_name(choice, "lanes of batch");
+  return 1;
+}
+#undef EINI_LANES_TILE
+#undef EINI_LANES_TURN
+
+static const eini_cpu_family eini_lanes_batch = {"lanes of batch", eini_lanes_three_plan,
+                                                 eini_lanes_three_run};
