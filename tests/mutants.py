@@ -53,7 +53,8 @@ THIN = ["-fno-inline", "-DEIN_API=extern __inline __attribute__((gnu_inline))"]
 SHARED = {
     "library": ([], ("einsum.h", "backends/einsum_dist.h")),
     "library_cut": (CUT, ("einsum.h", "backends/einsum_dist.h")),
-    "library_cpu": (["-DLIBRARY_CPU"], ("einsum.h", "backends/einsum_cpu.h")),
+    "library_cpu": (["-DLIBRARY_CPU"], ("einsum.h", "backends/einsum_cpu.h",
+                                        "backends/einsum_cpu_kernels.h")),
 }
 SKIPPED = 77  # exit status of a test that this machine cannot run
 TREES = ("backends", "tools", "tests", "examples", "bench")
