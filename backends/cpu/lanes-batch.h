@@ -23,10 +23,9 @@ typedef struct eini_lanes_three {
 
 static int eini_lanes_three_take(eini_lanes_three *j, const ein_contract *c, int isa) {
   memset(j, 0, sizeof *j);
-  j->c = c, j->kern = eini_dir_kern_of(isa, c->type), j->axis = -1;
+  j->c = c, j->kern = eini_dir_kern_of(isa, c->type);
+  j->axis = eini_lanes_longest(&c->batch);
   eini_lanes_by_of(isa, c->type, &j->by);
-  for (int i = 0; i < c->batch.n; i++)
-    if (j->axis < 0 || c->batch.extent[i] > c->batch.extent[j->axis]) j->axis = i;
   if (j->axis < 0 || j->kern == NULL || j->by.turn == NULL) return 0;
   j->size = c->batch.extent[j->axis];
   j->nd = eini_axes_size(&c->batch) / eini_max64(j->size, 1);
@@ -41,18 +40,16 @@ static int eini_lanes_three_take(eini_lanes_three *j, const ein_contract *c, int
   return 1;
 }
 
-static int eini_lanes_three_axes(const eini_lanes_three *j, int i, eini_lanes_axis *axis) {
+static eini_lanes_axes eini_lanes_three_axes(const eini_lanes_three *j, int i) {
   const ein_contract *c = j->c;
-  const int q = i == EINI_LANES_Q;
+  const int q = i == EINI_LANES_Q, y = i == EINI_LANES_Y;
   const ein_side *s = q ? &c->q : &c->p;
-  int n = eini_lanes_add(0, &c->batch, i == EINI_LANES_Y ? c->out_batch : s->batch[0], j->axis, 1,
-                         axis);
-  if (i == EINI_LANES_Y) {
-    n = eini_lanes_add(n, &c->n, c->out_n, -1, j->nd, axis);
-    return eini_lanes_add(n, &c->m, c->out_m, -1, j->nd * j->nn, axis);
-  }
-  n = eini_lanes_add(n, &c->k, s->k[0], -1, j->nd, axis);
-  return eini_lanes_add(n, q ? &c->n : &c->m, s->row[0], -1, j->nd * j->nk, axis);
+  eini_lanes_axes a;
+  a.n = 0;
+  eini_lanes_add(&a, &c->batch, y ? c->out_batch : s->batch[0], j->axis, 1);
+  eini_lanes_add(&a, y ? &c->n : &c->k, y ? c->out_n : s->k[0], -1, j->nd);
+  eini_lanes_add(&a, q ? &c->n : &c->m, y ? c->out_m : s->row[0], -1, j->nd * (y ? j->nn : j->nk));
+  return a;
 }
 
 static size_t eini_lanes_three_carve(eini_lanes_three *j, char *base) {
@@ -129,15 +126,14 @@ static ein_status eini_lanes_three_run(const eini_cpu *cpu, const ein_contract *
                                        const ein_choice *choice, const ein_part *part,
                                        void *scratch) {
   eini_lanes_three j;
-  eini_lanes_axis axis[3 * EINI_DIR_RANK];
   int64_t behind[3] = {0, 0, 0}, tabled = -1;
-  (void)cpu;
-  if (!eini_lanes_three_take(&j, c, (int)choice->state[EINI_LANES_ISA])) return EIN_ERR_INTERNAL;
+  if (!eini_lanes_three_take(&j, c, cpu->isa)) return EIN_ERR_INTERNAL;
   j.lanes = choice->state[EINI_LANES_BLOCK];
   eini_lanes_three_carve(&j, (char *)scratch);
   for (int i = 0; i < 3; i++) {
     if (j.move[i].step == 1) continue;
-    eini_lanes_enumerate(eini_lanes_three_axes(&j, i, axis), axis, &j.move[i].piece);
+    const eini_lanes_axes axes = eini_lanes_three_axes(&j, i);
+    eini_lanes_enumerate(&axes, &j.move[i].piece);
     behind[i] = eini_lanes_behind(&j.by, &j.move[i]);
   }
   const int64_t from = j.axis == 0 ? part->batch[0] / j.nd : 0;
@@ -164,14 +160,13 @@ static ein_status eini_lanes_three_run(const eini_cpu *cpu, const ein_contract *
 
 // 1: something is turned, and what is fits.
 static int eini_lanes_three_fits(const eini_lanes_three *j) {
-  eini_lanes_axis axis[3 * EINI_DIR_RANK];
   int turned = 0;
   if (j->size < 4 * j->kern->lanes || j->nk < 1 || j->nm < 1 || j->nn < 1 || j->nd < 1) return 0;
   for (int i = 0; i < 3; i++) {
     if (j->move[i].step == 1) continue;
-    const int n = eini_lanes_three_axes(j, i, axis);
-    if (i < EINI_LANES_Y ? !eini_lanes_short(&j->move[i], n, axis)
-                         : !eini_lanes_run_of(&j->by, &j->move[i], n, axis))
+    const eini_lanes_axes axes = eini_lanes_three_axes(j, i);
+    if (i < EINI_LANES_Y ? !eini_lanes_short(&j->move[i], &axes)
+                         : !eini_lanes_one_run(&j->by, &j->move[i], &axes))
       return 0;
     turned++;
   }
@@ -179,14 +174,14 @@ static int eini_lanes_three_fits(const eini_lanes_three *j) {
 }
 
 static double eini_lanes_three_seconds(const eini_rated *cpu, const eini_lanes_three *j) {
-  eini_lanes_axis axis[3 * EINI_DIR_RANK];
   const double size = (double)j->size, rows = (double)(j->nd * j->nn * j->nm), k = (double)j->nk;
   const double tiles = (double)(j->nd * j->nn) * ceil((double)j->nm / j->kern->rows);
   double turned = 0, bytes = 0;
   for (int i = 0; i < 3; i++) {
     bytes += size * (double)j->move[i].piece.n * (double)j->by.size * (i == EINI_LANES_Y ? 2 : 1);
     if (j->move[i].step == 1) continue;
-    turned += eini_lanes_granules(&j->by, eini_lanes_three_axes(j, i, axis), axis);
+    const eini_lanes_axes axes = eini_lanes_three_axes(j, i);
+    turned += eini_lanes_granules(&j->by, &axes);
   }
   const double one = fmax(rows * k, tiles * k * 4) + tiles * EINI_LANES_TILE;
   const double busy = size * (turned * EINI_LANES_TURN + one / j->kern->lanes) / cpu->hz;
@@ -196,28 +191,17 @@ static double eini_lanes_three_seconds(const eini_rated *cpu, const eini_lanes_t
 
 static int eini_lanes_three_plan(const eini_rated *cpu, const ein_contract *c, int width,
                                  ein_choice *choice) {
-  const ein_axes *const axes[4] = {&c->batch, &c->m, &c->n, &c->k};
   eini_lanes_three j;
   int64_t each = 0;
-  if (c->pair != EIN_PAIR_SUM_MUL || !c->plain_out) return 0;
-  if (c->type != EIN_F32 && c->type != EIN_F64) return 0;
-  if (c->p.form != EIN_FORM_PLAIN || c->q.form != EIN_FORM_PLAIN) return 0;
-  for (int g = 0; g < 4; g++)
-    if (axes[g]->n > EINI_DIR_RANK) return 0;
-  if (!eini_lanes_three_take(&j, c, cpu->is.isa) || !eini_lanes_three_fits(&j)) return 0;
+  if (!eini_lanes_able(c) || !eini_lanes_three_take(&j, c, cpu->is.isa)) return 0;
+  if (!eini_lanes_three_fits(&j)) return 0;
   for (int i = 0; i < 3; i++)
     each += j.move[i].step == 1 ? 0 : (j.move[i].piece.n + 1) * j.by.size;
-  j.lanes = eini_max64(eini_min64(cpu->is.l1 / 2 / each, 64) / j.kern->lanes, 1) * j.kern->lanes;
-  choice->grid[0] = choice->grid[1] = choice->grid[2] = 1;
-  choice->unit[0] = choice->unit[1] = choice->unit[2] = 1;
-  if (j.axis == 0) {
-    choice->unit[0] = 4 * j.lanes * j.nd;
-    choice->grid[0] = (j.size + 4 * j.lanes - 1) / (4 * j.lanes);
-  }
+  j.lanes = eini_lanes_blocks(cpu, j.kern, each, j.size, j.axis == 0 ? j.nd : 0, 0, choice);
   choice->scratch = eini_lanes_three_carve(&j, NULL);
   choice->seconds = cpu->call + 1e-7 +
                     eini_lanes_three_seconds(cpu, &j) / eini_dir_threads(choice, width);
-  choice->state[EINI_LANES_BLOCK] = j.lanes, choice->state[EINI_LANES_ISA] = cpu->is.isa;
+  choice->state[EINI_LANES_BLOCK] = j.lanes;
   eini_cpu_name(choice, "lanes of batch");
   return 1;
 }

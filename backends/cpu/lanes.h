@@ -17,7 +17,7 @@ typedef void (*eini_lanes_turn)(int64_t n, const void *src, const int64_t *r, in
                                 void *dst, const int64_t *o, int64_t ds);
 
 enum {
-  EINI_LANES_SIDE, EINI_LANES_BLOCK, EINI_LANES_ISA,  // words of ein_choice.state
+  EINI_LANES_BLOCK,         // word of ein_choice.state: lanes of a block
   EINI_LANES_PIECE = 256,   // reals of a piece at most
   EINI_LANES_SMALL = 4096,  // reals of A at most
   EINI_LANES_MOST = 8       // of a granule
@@ -79,8 +79,17 @@ static void eini_lanes_by_of(int isa, ein_dtype type, eini_lanes_by *by) {
   (void)isa, (void)wide;
 }
 
-// The axis of X's rows with most values, and what is beside it. 0: the way is not for this.
-static int eini_lanes_take(eini_lanes_job *j, const ein_contract *c, int isa, int side) {
+// The axis with most values; -1: none.
+static int eini_lanes_longest(const ein_axes *x) {
+  int r = -1;
+  for (int i = 0; i < x->n; i++)
+    if (r < 0 || x->extent[i] > x->extent[r]) r = i;
+  return r;
+}
+
+// The longest axis of the side with more rows, and what is beside it. 0: the way is not for this.
+static int eini_lanes_take(eini_lanes_job *j, const ein_contract *c, int isa) {
+  const int side = eini_axes_size(&c->n) > eini_axes_size(&c->m);
   const ein_axes *const rows[2] = {&c->m, &c->n};
   const int64_t *const out[2] = {c->out_m, c->out_n};
   const ein_side *const sides[2] = {&c->p, &c->q};
@@ -92,9 +101,8 @@ static int eini_lanes_take(eini_lanes_job *j, const ein_contract *c, int isa, in
     j->row[i] = rows[i == 0 ? side : 1 - side], j->out[i] = out[i == 0 ? side : 1 - side];
   }
   j->x = sides[side], j->a = sides[1 - side];
-  j->nk = eini_axes_size(&c->k), j->nm = eini_axes_size(j->row[1]), j->nd = 1, j->axis = -1;
-  for (int i = 0; i < j->row[0]->n; i++)
-    if (j->axis < 0 || j->row[0]->extent[i] > j->row[0]->extent[j->axis]) j->axis = i;
+  j->nk = eini_axes_size(&c->k), j->nm = eini_axes_size(j->row[1]), j->nd = 1;
+  j->axis = eini_lanes_longest(j->row[0]);
   if (j->axis < 0 || j->kern == NULL || j->by.turn == NULL) return 0;
   for (int i = 0; i < j->row[0]->n; i++) j->nd *= i == j->axis ? 1 : j->row[0]->extent[i];
   j->size = j->row[0]->extent[j->axis];
@@ -103,39 +111,39 @@ static int eini_lanes_take(eini_lanes_job *j, const ein_contract *c, int isa, in
   return 1;
 }
 
-typedef struct eini_lanes_axis {
-  int64_t extent, stride, row;
-} eini_lanes_axis;
+// Axes of a piece, the greatest stride first, and their steps in the rows of a block.
+typedef struct eini_lanes_axes {
+  int n;
+  int64_t extent[3 * EINI_DIR_RANK], stride[3 * EINI_DIR_RANK], row[3 * EINI_DIR_RANK];
+} eini_lanes_axes;
 
-static int eini_lanes_add(int n, const ein_axes *x, const int64_t *stride, int but, int64_t row,
-                           eini_lanes_axis *axis) {
+// Adds all axes but one; `row`: the step of the last.
+static void eini_lanes_add(eini_lanes_axes *a, const ein_axes *x, const int64_t *stride, int but,
+                           int64_t row) {
   for (int i = x->n - 1; i >= 0; i--) {
     if (i == but) continue;
-    const eini_lanes_axis one = {x->extent[i], stride[i], row};
-    int at = n++;
-    for (; at > 0 && axis[at - 1].stride > one.stride; at--) axis[at] = axis[at - 1];
-    axis[at] = one;
+    int at = a->n++;
+    for (; at > 0 && a->stride[at - 1] <= stride[i]; at--) {
+      a->extent[at] = a->extent[at - 1], a->stride[at] = a->stride[at - 1];
+      a->row[at] = a->row[at - 1];
+    }
+    a->extent[at] = x->extent[i], a->stride[at] = stride[i], a->row[at] = row;
     row *= x->extent[i];
   }
-  return n;
 }
 
-// Axes of X's piece and of the output's, the least stride first; returns how many.
-static int eini_lanes_piece_axes(const eini_lanes_job *j, int out, eini_lanes_axis *axis) {
-  const ein_axes *other = out ? j->row[1] : &j->c->k;
-  const int n = eini_lanes_add(0, j->row[0], out ? j->out[0] : j->x->row[0], j->axis, 1, axis);
-  return eini_lanes_add(n, other, out ? j->out[1] : j->x->k[0], -1, j->nd, axis);
+// Of X's piece, or of the output's.
+static eini_lanes_axes eini_lanes_piece_axes(const eini_lanes_job *j, int out) {
+  eini_lanes_axes a;
+  a.n = 0;
+  eini_lanes_add(&a, j->row[0], out ? j->out[0] : j->x->row[0], j->axis, 1);
+  eini_lanes_add(&a, out ? j->row[1] : &j->c->k, out ? j->out[1] : j->x->k[0], -1, j->nd);
+  return a;
 }
 
-static void eini_lanes_enumerate(int n, const eini_lanes_axis *axis, const eini_lanes_piece *p) {
-  int64_t count = 1;
-  p->off[0] = p->row[0] = 0;
-  for (int i = 0; i < n; count *= axis[i++].extent)
-    for (int64_t h = 1; h < axis[i].extent; h++)
-      for (int64_t l = 0; l < count; l++) {
-        p->off[h * count + l] = p->off[l] + h * axis[i].stride;
-        p->row[h * count + l] = p->row[l] + h * axis[i].row;
-      }
+static void eini_lanes_enumerate(const eini_lanes_axes *a, const eini_lanes_piece *p) {
+  eini_gett_table(a->n, a->extent, a->stride, 1, 1, p->off);
+  eini_gett_table(a->n, a->extent, a->row, 1, 1, p->row);
 }
 
 // Reals of a piece that follow each other, from the i-th on.
@@ -247,10 +255,10 @@ static void eini_lanes_multiply(const eini_lanes_job *j, const char *a, int64_t 
 }
 
 static void eini_lanes_tables(eini_lanes_job *j) {
-  eini_lanes_axis axis[2 * EINI_DIR_RANK];
   const ein_axes *k = &j->c->k, *m = j->row[1];
-  eini_lanes_enumerate(eini_lanes_piece_axes(j, 0, axis), axis, &j->in.piece);
-  eini_lanes_enumerate(eini_lanes_piece_axes(j, 1, axis), axis, &j->to.piece);
+  const eini_lanes_axes in = eini_lanes_piece_axes(j, 0), to = eini_lanes_piece_axes(j, 1);
+  eini_lanes_enumerate(&in, &j->in.piece);
+  eini_lanes_enumerate(&to, &j->to.piece);
   eini_gett_table(k->n > 0 ? k->n - 1 : 0, k->extent, j->a->k[0], 1, 1, j->pk);
   eini_gett_table(m->n, m->extent, j->a->row[0], 1, 1, j->prow);
 }
@@ -271,10 +279,7 @@ static ein_status eini_lanes_run_part(const eini_cpu *cpu, const ein_contract *c
                                       void *scratch) {
   eini_lanes_job j;
   int64_t at[EINI_DIR_RANK];
-  (void)cpu;
-  if (!eini_lanes_take(&j, c, (int)choice->state[EINI_LANES_ISA],
-                       (int)choice->state[EINI_LANES_SIDE]))
-    return EIN_ERR_INTERNAL;
+  if (!eini_lanes_take(&j, c, cpu->isa)) return EIN_ERR_INTERNAL;
   j.lanes = choice->state[EINI_LANES_BLOCK];
   eini_lanes_carve(&j, (char *)scratch);
   eini_lanes_tables(&j);
@@ -300,32 +305,52 @@ static ein_status eini_lanes_run_part(const eini_cpu *cpu, const ein_contract *c
 }
 
 // 1: a piece is short, and all its steps are forward.
-static int eini_lanes_short(const eini_lanes_move *m, int n, const eini_lanes_axis *axis) {
+static int eini_lanes_short(const eini_lanes_move *m, const eini_lanes_axes *a) {
   if (m->piece.n < 1 || m->piece.n > EINI_LANES_PIECE || m->step < 1) return 0;
-  for (int i = 0; i < n; i++)
-    if (axis[i].stride < 0 || (axis[i].stride == 0 && axis[i].extent > 1)) return 0;
+  for (int i = 0; i < a->n; i++)
+    if (a->stride[i] < 0 || (a->stride[i] == 0 && a->extent[i] > 1)) return 0;
   return 1;
 }
 
 // The same of the output's: one run of memory, and where that is less than a granule the next one
 // follows.
-static int eini_lanes_run_of(const eini_lanes_by *by, const eini_lanes_move *m, int n,
-                             const eini_lanes_axis *axis) {
+static int eini_lanes_one_run(const eini_lanes_by *by, const eini_lanes_move *m,
+                              const eini_lanes_axes *a) {
   int64_t run = 1;
-  if (!eini_lanes_short(m, n, axis) || m->step < m->piece.n) return 0;
-  for (int i = 0; i < n; i++) {
-    if (axis[i].extent > 1 && axis[i].stride != run) return 0;
-    run *= axis[i].extent;
+  if (!eini_lanes_short(m, a) || m->step < m->piece.n) return 0;
+  for (int i = a->n - 1; i >= 0; i--) {
+    if (a->extent[i] > 1 && a->stride[i] != run) return 0;
+    run *= a->extent[i];
   }
   return run >= by->granule || run == m->step;
 }
 
 static int eini_lanes_fits(const eini_lanes_job *j) {
-  eini_lanes_axis axis[2 * EINI_DIR_RANK];
+  const eini_lanes_axes in = eini_lanes_piece_axes(j, 0), to = eini_lanes_piece_axes(j, 1);
   if (j->nm * j->nk > EINI_LANES_SMALL || j->size < 4 * j->kern->lanes) return 0;
   if (j->in.step == 1 || j->to.piece.n < 2) return 0;
-  return eini_lanes_short(&j->in, eini_lanes_piece_axes(j, 0, axis), axis) &&
-         eini_lanes_run_of(&j->by, &j->to, eini_lanes_piece_axes(j, 1, axis), axis);
+  return eini_lanes_short(&j->in, &in) && eini_lanes_one_run(&j->by, &j->to, &to);
+}
+
+// Plain products of what the vectors of either way hold.
+static int eini_lanes_able(const ein_contract *c) {
+  const ein_axes *const axes[4] = {&c->batch, &c->m, &c->n, &c->k};
+  for (int g = 0; g < 4; g++)
+    if (axes[g]->n > EINI_DIR_RANK) return 0;
+  if (c->type != EIN_F32 && c->type != EIN_F64) return 0;
+  return c->pair == EIN_PAIR_SUM_MUL && c->plain_out && c->p.form == EIN_FORM_PLAIN &&
+         c->q.form == EIN_FORM_PLAIN;
+}
+
+// Lanes of a block whose pieces have `each` bytes for one, half of the first cache; a part of group
+// g is some blocks. inner: positions of the group for a value of the index; 0: it is not cut.
+static int64_t eini_lanes_blocks(const eini_rated *cpu, const eini_dir_kern *kern, int64_t each,
+                                 int64_t size, int64_t inner, int g, ein_choice *choice) {
+  const int64_t fit = eini_min64(cpu->is.l1 / 2 / each, 64);
+  const int64_t lanes = eini_max64(fit / kern->lanes, 1) * kern->lanes, some = 4 * lanes;
+  for (int i = 0; i < 3; i++) choice->grid[i] = choice->unit[i] = 1;
+  if (inner > 0) choice->unit[g] = some * inner, choice->grid[g] = (size + some - 1) / some;
+  return lanes;
 }
 
 // A tile of rows and lanes that are turned takes so many cycles, and a tile of products as many
@@ -334,22 +359,21 @@ static int eini_lanes_fits(const eini_lanes_job *j) {
 #define EINI_LANES_TILE 12
 
 // Granules of a piece.
-static double eini_lanes_granules(const eini_lanes_by *by, int n, const eini_lanes_axis *axis) {
+static double eini_lanes_granules(const eini_lanes_by *by, const eini_lanes_axes *a) {
   double run = 1, runs = 1;
-  for (int i = 0; i < n; i++) {
-    if ((double)axis[i].stride == run && runs == 1) run *= (double)axis[i].extent;
-    else runs *= (double)axis[i].extent;
+  for (int i = a->n - 1; i >= 0; i--) {
+    if ((double)a->stride[i] == run && runs == 1) run *= (double)a->extent[i];
+    else runs *= (double)a->extent[i];
   }
   return runs * ceil(run / by->granule);
 }
 
 static double eini_lanes_seconds(const eini_rated *cpu, const eini_lanes_job *j, double batch) {
-  eini_lanes_axis axis[2 * EINI_DIR_RANK];
+  const eini_lanes_axes axes = eini_lanes_piece_axes(j, 0);
   const double all = batch * (double)j->size, z = (double)j->kern->size;
   const double wide = (double)j->nd * (double)j->lanes / (double)j->kern->lanes;
   const double rows = (double)j->nm, k = (double)j->nk;
-  const int n = eini_lanes_piece_axes(j, 0, axis);
-  const double turned = (eini_lanes_granules(&j->by, n, axis) +
+  const double turned = (eini_lanes_granules(&j->by, &axes) +
                          ceil((double)j->to.piece.n / j->by.granule)) * EINI_LANES_TURN;
   const double tiles = ceil(rows / 8) * ceil(wide / 3);
   const double one = fmax(2 * rows * k * wide * (double)j->kern->lanes /
@@ -363,30 +387,16 @@ static double eini_lanes_seconds(const eini_rated *cpu, const eini_lanes_job *j,
 
 static int eini_lanes_plan(const eini_rated *cpu, const ein_contract *c, int width,
                            ein_choice *choice) {
-  const ein_axes *const axes[4] = {&c->batch, &c->m, &c->n, &c->k};
   eini_lanes_job j;
-  if (c->pair != EIN_PAIR_SUM_MUL || !c->plain_out) return 0;
-  if (c->type != EIN_F32 && c->type != EIN_F64) return 0;
-  if (c->p.form != EIN_FORM_PLAIN || c->q.form != EIN_FORM_PLAIN) return 0;
-  for (int g = 0; g < 4; g++)
-    if (axes[g]->n > EINI_DIR_RANK) return 0;
-  const int side = eini_axes_size(&c->n) > eini_axes_size(&c->m);
-  if (!eini_lanes_take(&j, c, cpu->is.isa, side) || !eini_lanes_fits(&j)) return 0;
-  const int64_t vl = j.kern->lanes, each = (j.in.piece.n + j.to.piece.n + 2) * j.by.size;
-  j.lanes = eini_max64(eini_min64(cpu->is.l1 / 2 / each, 64) / vl, 1) * vl;
-  if (j.lanes * each > cpu->is.l2 / 2) return 0;
+  if (!eini_lanes_able(c) || !eini_lanes_take(&j, c, cpu->is.isa) || !eini_lanes_fits(&j)) return 0;
   const double batch = (double)eini_axes_size(&c->batch);
-  choice->grid[0] = eini_axes_size(&c->batch), choice->unit[0] = 1;
-  choice->grid[1] = choice->grid[2] = choice->unit[1] = choice->unit[2] = 1;
-  if (j.axis == 0) {
-    choice->unit[1 + side] = 4 * j.lanes * j.nd;
-    choice->grid[1 + side] = (j.size + 4 * j.lanes - 1) / (4 * j.lanes);
-  }
+  j.lanes = eini_lanes_blocks(cpu, j.kern, (j.in.piece.n + j.to.piece.n + 2) * j.by.size, j.size,
+                              j.axis == 0 ? j.nd : 0, 1 + j.side, choice);
+  choice->grid[0] = eini_axes_size(&c->batch);
   choice->scratch = eini_lanes_carve(&j, NULL);
   choice->seconds = cpu->call + 1e-7 +
                     eini_lanes_seconds(cpu, &j, batch) / eini_dir_threads(choice, width);
-  choice->state[EINI_LANES_SIDE] = side;
-  choice->state[EINI_LANES_BLOCK] = j.lanes, choice->state[EINI_LANES_ISA] = cpu->is.isa;
+  choice->state[EINI_LANES_BLOCK] = j.lanes;
   eini_cpu_name(choice, "lanes");
   return 1;
 }
