@@ -5929,6 +5929,13 @@ static void eini_gett_table(int n, const int64_t *size, const int64_t *stride, i
   for (; count % fill != 0; count++) out[count] = out[count - 1];
 }
 
+// The axis on which `run` elements that follow each other in memory go on; -1: none.
+static int eini_gett_goes_on(int n, const int64_t *extent, const int64_t *stride, int64_t run) {
+  for (int i = 0; i < n; i++)
+    if (extent[i] > 1 && stride[i] == run) return i;
+  return -1;
+}
+
 // Whether operand o has runs of memory across positions that are whole granules apart: of axes each
 // of which continues the one before it. Makes the tables of a run and of where runs begin.
 static int eini_gett_across(eini_gett_hand *h, int o) {
@@ -5938,16 +5945,12 @@ static int eini_gett_across(eini_gett_hand *h, int o) {
   if (h->step % h->granule != 0) return 0;
   int64_t *across = h->across[o], *first = h->first[o];
   across[0] = 0;
-  for (int i = 0; i < n - 1;) {
-    if (in[i] || h->g.size[i] == 1 || h->s->row[o][i] != run) {
-      i++;
-      continue;
-    }
+  for (int i; (i = eini_gett_goes_on(n - 1, h->g.size, h->s->row[o], run)) >= 0;) {
     step = h->step;
     for (int t = i + 1; t < n - 1; t++) step *= h->g.size[t];
     for (int64_t j = 1; j < h->g.size[i]; j++)
       for (int64_t t = 0; t < run; t++) across[j * run + t] = across[t] + j * step;
-    in[i] = 1, run *= h->g.size[i], i = 0;
+    in[i] = 1, run *= h->g.size[i];
   }
   if (run < h->granule) return 0;
   first[0] = 0;
@@ -6846,11 +6849,10 @@ static void eini_gett_grow_run(int n, const int64_t *extent, const int64_t *stri
                                int i, int64_t want, int64_t most, int64_t unit) {
   int64_t run = 1;
   eini_gett_grow(n, extent, box, i, want, most, unit);
-  for (int t = 0; stride != NULL && i >= 0 && stride[i] == run && t < n;) {
-    run *= extent[i];
-    if (box[i] < extent[i] || run >= want) return;
-    for (t = 0; t < n && (extent[t] == 1 || stride[t] != run);) t++;
-    if (t < n) eini_gett_grow(n, extent, box, i = t, (want + run - 1) / run, most, 1);
+  if (stride == NULL || i < 0 || stride[i] != 1) return;
+  while (i >= 0 && box[i] == extent[i] && (run *= extent[i]) < want) {
+    i = eini_gett_goes_on(n, extent, stride, run);
+    eini_gett_grow(n, extent, box, i, (want + run - 1) / run, most, 1);
   }
 }
 
@@ -7322,11 +7324,7 @@ static double eini_gett_places(const ein_side *s, const ein_axes *x, const ein_a
   const int along = eini_gett_unit_axis(s, s->k, k);
   if (along >= 0 && k->extent[along] >= granule) return filled;
   int64_t run = 1, step = INT64_MAX;
-  for (int i = 0; i < x->n;) {
-    const int on = x->extent[i] > 1 && s->row[0][i] == run;
-    if (on) run *= x->extent[i];
-    i = on ? 0 : i + 1;
-  }
+  for (int i; (i = eini_gett_goes_on(x->n, x->extent, s->row[0], run)) >= 0;) run *= x->extent[i];
   if (run >= granule) return filled;
   for (int i = 0; i < x->n; i++)
     if (x->extent[i] > 1) step = eini_min64(step, eini_abs64(s->row[0][i]));

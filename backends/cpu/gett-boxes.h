@@ -114,6 +114,13 @@ static void eini_gett_table(int n, const int64_t *size, const int64_t *stride, i
   for (; count % fill != 0; count++) out[count] = out[count - 1];
 }
 
+// The axis on which `run` elements that follow each other in memory go on; -1: none.
+static int eini_gett_goes_on(int n, const int64_t *extent, const int64_t *stride, int64_t run) {
+  for (int i = 0; i < n; i++)
+    if (extent[i] > 1 && stride[i] == run) return i;
+  return -1;
+}
+
 // Whether operand o has runs of memory across positions that are whole granules apart: of axes each
 // of which continues the one before it. Makes the tables of a run and of where runs begin.
 static int eini_gett_across(eini_gett_hand *h, int o) {
@@ -123,16 +130,12 @@ static int eini_gett_across(eini_gett_hand *h, int o) {
   if (h->step % h->granule != 0) return 0;
   int64_t *across = h->across[o], *first = h->first[o];
   across[0] = 0;
-  for (int i = 0; i < n - 1;) {
-    if (in[i] || h->g.size[i] == 1 || h->s->row[o][i] != run) {
-      i++;
-      continue;
-    }
+  for (int i; (i = eini_gett_goes_on(n - 1, h->g.size, h->s->row[o], run)) >= 0;) {
     step = h->step;
     for (int t = i + 1; t < n - 1; t++) step *= h->g.size[t];
     for (int64_t j = 1; j < h->g.size[i]; j++)
       for (int64_t t = 0; t < run; t++) across[j * run + t] = across[t] + j * step;
-    in[i] = 1, run *= h->g.size[i], i = 0;
+    in[i] = 1, run *= h->g.size[i];
   }
   if (run < h->granule) return 0;
   first[0] = 0;

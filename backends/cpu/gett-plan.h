@@ -118,11 +118,7 @@ static double eini_gett_places(const ein_side *s, const ein_axes *x, const ein_a
   const int along = eini_gett_unit_axis(s, s->k, k);
   if (along >= 0 && k->extent[along] >= granule) return filled;
   int64_t run = 1, step = INT64_MAX;
-  for (int i = 0; i < x->n;) {
-    const int on = x->extent[i] > 1 && s->row[0][i] == run;
-    if (on) run *= x->extent[i];
-    i = on ? 0 : i + 1;
-  }
+  for (int i; (i = eini_gett_goes_on(x->n, x->extent, s->row[0], run)) >= 0;) run *= x->extent[i];
   if (run >= granule) return filled;
   for (int i = 0; i < x->n; i++)
     if (x->extent[i] > 1) step = eini_min64(step, eini_abs64(s->row[0][i]));

@@ -32,11 +32,10 @@ static void eini_gett_grow_run(int n, const int64_t *extent, const int64_t *stri
                                int i, int64_t want, int64_t most, int64_t unit) {
   int64_t run = 1;
   eini_gett_grow(n, extent, box, i, want, most, unit);
-  for (int t = 0; stride != NULL && i >= 0 && stride[i] == run && t < n;) {
-    run *= extent[i];
-    if (box[i] < extent[i] || run >= want) return;
-    for (t = 0; t < n && (extent[t] == 1 || stride[t] != run);) t++;
-    if (t < n) eini_gett_grow(n, extent, box, i = t, (want + run - 1) / run, most, 1);
+  if (stride == NULL || i < 0 || stride[i] != 1) return;
+  while (i >= 0 && box[i] == extent[i] && (run *= extent[i]) < want) {
+    i = eini_gett_goes_on(n, extent, stride, run);
+    eini_gett_grow(n, extent, box, i, (want + run - 1) / run, most, 1);
   }
 }
 
