@@ -148,6 +148,14 @@ static double eini_cpu_bw(const eini_rated *cpu, double bytes) {
 #define EINI_PAGE_BYTES 4096
 #define EINI_PAGE_SECONDS 6e-9
 
+// The least step, or `least`, along axes with more than one value.
+static int64_t eini_least_step(int n, const int64_t *extent, const int64_t *stride,
+                               int64_t least) {
+  for (int i = 0; i < n; i++)
+    if (extent[i] > 1) least = eini_min64(least, eini_abs64(stride[i]));
+  return least;
+}
+
 // Whether an output of so many bytes is written past the caches: it would not stay in them. All
 // that stores past them asks here, while planning.
 static int eini_cpu_past(const eini_rated *m, double bytes) {

@@ -70,9 +70,9 @@ static double eini_gett_cycles(const eini_gett_kit *kit, const ein_side *s, int 
   return eini_gett_converter(kit, s, is_u) != NULL ? 0 : eini_side_cycles(s);
 }
 
-#define EINI_GETT_ALONE 2.5  // times as long for an element that is packed by itself
-#define EINI_GETT_PAGES 25.0 // and for one from a page of its own, of so many
-#define EINI_GETT_MANY 512
+#define EINI_GETT_PACK 0.6   // cycles of an element that is packed in vectors
+#define EINI_GETT_ALONE 2.5  // times as long for one that is packed by itself
+#define EINI_GETT_MANY 512   // elements of pages of their own that no cache has the pages of
 
 // Cycles beside those of elements: to make tables, a position; to pack, a position, beside what
 // its elements take; of a tile; of a column whose run ends within a vector, and of a vector that
@@ -111,23 +111,21 @@ static double eini_gett_around(const eini_gett_sketch *p, double b, double v, do
 
 // Positions of a side as they are packed: whole granules, each lane by itself where the operand is
 // contiguous along no run of a granule.
-static double eini_gett_places(const ein_side *s, const ein_axes *x, const ein_axes *k, double n,
-                               int granule) {
+static double eini_gett_places(const eini_rated *cpu, const ein_side *s, const ein_axes *x,
+                               const ein_axes *k, double n, int granule) {
   const double filled = (double)eini_up((int64_t)n, granule);
   if (s->nop == 0) return filled;
   const int along = eini_gett_unit_axis(s, s->k, k);
   if (along >= 0 && k->extent[along] >= granule) return filled;
-  int64_t run = 1, step = INT64_MAX;
+  int64_t run = 1;
   for (int i; (i = eini_gett_goes_on(x->n, x->extent, s->row[0], run)) >= 0;) run *= x->extent[i];
   if (run >= granule) return filled;
-  for (int i = 0; i < x->n; i++)
-    if (x->extent[i] > 1) step = eini_min64(step, eini_abs64(s->row[0][i]));
-  for (int i = 0; i < k->n; i++)
-    if (k->extent[i] > 1) step = eini_min64(step, eini_abs64(s->k[0][i]));
+  int64_t step = eini_least_step(x->n, x->extent, s->row[0], INT64_MAX);
+  step = eini_least_step(k->n, k->extent, s->k[0], step);
   const int64_t apart = EINI_PAGE_BYTES / (int64_t)ein_dtype_size(s->dtype[0]);
   const int many = n * (double)eini_gett_product(k->n, k->extent) >= EINI_GETT_MANY;
   const int pages = many && step != INT64_MAX && step >= apart;
-  return (pages ? EINI_GETT_PAGES : EINI_GETT_ALONE) * filled;
+  return (pages ? EINI_PAGE_SECONDS * cpu->hz / EINI_GETT_PACK : EINI_GETT_ALONE) * filled;
 }
 
 // Of a share of batch, V and U.
@@ -159,9 +157,9 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
            b * EINI_GETT_SECONDS;
   }
   const double again_v = eini_gett_again(p, v, u, k);
-  const double packed = b * k * (eini_gett_places(p->v, p->vx, p->kx, v, p->kit.gv) * again_v +
-                                 eini_gett_places(p->u, p->ux, p->kx, u, p->kit.gu));
-  t += packed * 0.6 / cpu->hz;
+  const double places_v = eini_gett_places(cpu, p->v, p->vx, p->kx, v, p->kit.gv);
+  const double places_u = eini_gett_places(cpu, p->u, p->ux, p->kx, u, p->kit.gu);
+  t += b * k * (places_v * again_v + places_u) * EINI_GETT_PACK / cpu->hz;
   const double in = b * k * (v * eini_gett_bytes(p->v) + u * eini_gett_bytes(p->u));
   t += in / eini_cpu_bw(cpu, in / share[0] + out);
   t += eini_gett_around(p, b, v, u, again_v, blocks_k) / cpu->hz;
@@ -174,6 +172,10 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
     t += b * v * u * (eini_gett_converts(c) ? 0.4 : 2) / cpu->hz;
   return t + b * EINI_GETT_SECONDS;
 }
+
+#undef EINI_GETT_PACK
+#undef EINI_GETT_ALONE
+#undef EINI_GETT_MANY
 
 static size_t eini_gett_layout(const eini_cpu *cpu, const ein_contract *c,
                                const eini_gett_sketch *p, char *base, eini_gett_job *job);

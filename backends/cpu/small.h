@@ -80,11 +80,8 @@ static double eini_dir_scattered(const eini_rated *cpu, const eini_dir_job *j, i
     if (r->stride[b][d] == 1 && d == r->n - 1) return 0;
   }
   if (64 * lines <= 0.7 * (double)cpu->is.l1) return 0;
-  int64_t step = INT64_MAX;
-  for (int d = 0; d < k->n; d++)
-    if (k->extent[d] > 1) step = eini_min64(step, eini_abs64(k->stride[b][d]));
-  for (int d = 0; d < r->n; d++)
-    if (r->extent[d] > 1) step = eini_min64(step, eini_abs64(r->stride[b][d]));
+  int64_t step = eini_least_step(k->n, k->extent, k->stride[b], INT64_MAX);
+  step = eini_least_step(r->n, r->extent, r->stride[b], step);
   if (step != INT64_MAX && step * j->unit >= EINI_PAGE_BYTES) return all * EINI_PAGE_SECONDS;
   return 2 * 64 * all / eini_cpu_bw(cpu, 64 * lines);
 }
