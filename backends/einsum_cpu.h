@@ -31,6 +31,8 @@
 //                 >>direct-job >>matvec >>small >>elements >>element-rows >>tiny >>sums >>lanes
 //                 >>lanes-batch >>families >>measure >>cpu-public
 //
+// Kernels, once for each set of >>vectors: einsum_cpu_kernels.h, with contents of its own.
+//
 // WHAT IT GIVES
 //
 // An executor (a pool of threads) and a provider of kernels: contractions, permuted copies,
