@@ -37,16 +37,18 @@
 
 #if defined(__GNUC__) || defined(__clang__)
 #define EINI_UNUSED __attribute__((unused))
+#define EINI_ALWAYS static inline __attribute__((always_inline))
 #ifdef __OPTIMIZE__
-#define EINI_INLINE static inline __attribute__((always_inline))
+#define EINI_INLINE EINI_ALWAYS
 #else  // else all that a body is copied into would be compiled as it stands, for minutes
 #define EINI_INLINE static inline
 #endif
 #define EINI_PRINTF(f, a) __attribute__((format(printf, f, a)))
 #define EINI_CTZ(x) __builtin_ctzll(x)
 #define EINI_AHEAD(p) __builtin_prefetch((const void *)(p), 0, 0)
-#else
+#else  // __GNUC__, __clang__
 #define EINI_UNUSED
+#define EINI_ALWAYS static inline
 #define EINI_INLINE static inline
 #define EINI_PRINTF(f, a)
 #define EINI_CTZ(x) eini_ctz(x)

@@ -4,20 +4,21 @@
 // ================================================================================================
 
 #if EINI_KERNELS == EINI_KERNELS_FOUR
+// The words of a set are functions here, of which none is left under such a name.
 typedef struct EINI_V { EINI_VT x[4]; } EINI_V;
 
-EINI_INLINE EINI_V EINI_VLOAD(const EINI_VT *p) {
+EINI_ALWAYS EINI_V EINI_VLOAD(const EINI_VT *p) {
   const EINI_V r = {{p[0], p[1], p[2], p[3]}};
   return r;
 }
-EINI_INLINE void EINI_VSTORE(EINI_VT *p, EINI_V r) {
+EINI_ALWAYS void EINI_VSTORE(EINI_VT *p, EINI_V r) {
   p[0] = r.x[0], p[1] = r.x[1], p[2] = r.x[2], p[3] = r.x[3];
 }
-EINI_INLINE void EINI_VSTREAM(EINI_VT *p, EINI_V r, unsigned lanes) {
+EINI_ALWAYS void EINI_VSTREAM(EINI_VT *p, EINI_V r, unsigned lanes) {
   (void)lanes;
   EINI_VSTORE(p, r);
 }
-EINI_INLINE EINI_V EINI_VSET(EINI_VT x) {
+EINI_ALWAYS EINI_V EINI_VSET(EINI_VT x) {
   const EINI_V r = {{x, x, x, x}};
   return r;
 }
@@ -28,42 +29,42 @@ EINI_INLINE EINI_V EINI_VSET(EINI_VT x) {
     int i = 0;                                                           \
     a.x[0] = e, i = 1, a.x[1] = e, i = 2, a.x[2] = e, i = 3, a.x[3] = e; \
   } while (0)
-EINI_INLINE EINI_V EINI_VMIN(EINI_V a, EINI_V b) {
+EINI_ALWAYS EINI_V EINI_VMIN(EINI_V a, EINI_V b) {
   EINI_PLAIN_EACH(a.x[i] < b.x[i] ? a.x[i] : b.x[i]);
   return a;
 }
-EINI_INLINE EINI_V EINI_VMAX(EINI_V a, EINI_V b) {
+EINI_ALWAYS EINI_V EINI_VMAX(EINI_V a, EINI_V b) {
   EINI_PLAIN_EACH(a.x[i] > b.x[i] ? a.x[i] : b.x[i]);
   return a;
 }
 #if EINI_VBYTES == 1
 // Truth: "or" for sums, "and" for products.
-EINI_INLINE EINI_V EINI_VADD(EINI_V a, EINI_V b) { return EINI_VMAX(a, b); }
-EINI_INLINE EINI_V EINI_VMUL(EINI_V a, EINI_V b) { return EINI_VMIN(a, b); }
+EINI_ALWAYS EINI_V EINI_VADD(EINI_V a, EINI_V b) { return EINI_VMAX(a, b); }
+EINI_ALWAYS EINI_V EINI_VMUL(EINI_V a, EINI_V b) { return EINI_VMIN(a, b); }
 #else
 #define EINI_A EINI_X(A)
-EINI_INLINE EINI_V EINI_VADD(EINI_V a, EINI_V b) {
+EINI_ALWAYS EINI_V EINI_VADD(EINI_V a, EINI_V b) {
   EINI_PLAIN_EACH((EINI_VT)((EINI_A)a.x[i] + (EINI_A)b.x[i]));
   return a;
 }
-EINI_INLINE EINI_V EINI_VSUB(EINI_V a, EINI_V b) {
+EINI_ALWAYS EINI_V EINI_VSUB(EINI_V a, EINI_V b) {
   EINI_PLAIN_EACH((EINI_VT)((EINI_A)a.x[i] - (EINI_A)b.x[i]));
   return a;
 }
-EINI_INLINE EINI_V EINI_VMUL(EINI_V a, EINI_V b) {
+EINI_ALWAYS EINI_V EINI_VMUL(EINI_V a, EINI_V b) {
   EINI_PLAIN_EACH((EINI_VT)((EINI_A)a.x[i] * (EINI_A)b.x[i]));
   return a;
 }
-EINI_INLINE EINI_V EINI_VKEEP(EINI_V a, EINI_V b) {
+EINI_ALWAYS EINI_V EINI_VKEEP(EINI_V a, EINI_V b) {
   EINI_PLAIN_EACH(a.x[i] == a.x[i] ? b.x[i] : a.x[i]);
   return a;
 }
-EINI_INLINE EINI_V EINI_VABS(EINI_V a) {
+EINI_ALWAYS EINI_V EINI_VABS(EINI_V a) {
   return EINI_VMAX(a, EINI_VSUB(EINI_VSET(0), a));
 }
 #undef EINI_A
 #endif  // EINI_VBYTES
-EINI_INLINE EINI_V EINI_VFMA(EINI_V a, EINI_V b, EINI_V c) {
+EINI_ALWAYS EINI_V EINI_VFMA(EINI_V a, EINI_V b, EINI_V c) {
   return EINI_VADD(c, EINI_VMUL(a, b));
 }
 #undef EINI_PLAIN_EACH
