@@ -25,11 +25,12 @@
 // MEMORY
 //
 //                 >>cpu-api >>cpu-shared >>cpu >>pool >>stream >>tile-lines >>tiles >>copy
-//                 >>copy-blocks >>copy-rows >>vectors >>exp >>chunks >>chunk-rows >>map-rows
-//                 >>gett >>gett-pack >>gett-narrow >>gett-amx >>gett-forms >>gett-boxes
-//                 >>gett-job >>gett-sketch >>gett-plan >>gett-run >>moved >>map-turned >>direct
-//                 >>direct-job >>matvec >>small >>elements >>element-rows >>tiny >>sums >>lanes
-//                 >>lanes-batch >>families >>measure >>cpu-public
+//                 >>copy-blocks >>copy-strips >>copy-rows >>copy-ways >>vectors >>exp >>chunks
+//                 >>chunk-rows >>map-rows >>gett >>gett-pack >>gett-narrow >>gett-amx
+//                 >>gett-forms >>gett-boxes >>gett-job >>gett-sketch >>gett-plan >>gett-run
+//                 >>moved >>map-turned >>direct >>direct-job >>matvec >>small >>elements
+//                 >>element-rows >>tiny >>sums >>lanes >>lanes-batch >>families >>measure
+//                 >>cpu-public
 //
 // Kernels, once for each set of >>vectors: einsum_cpu_kernels.h, with contents of its own.
 //
@@ -1275,16 +1276,23 @@ typedef struct eini_tile {
   char *const *row;            // rows of any places; or NULL: those at dst, ds apart
   int64_t at;                  // of the line from that with the row's first byte
   char *carry;
+  const int64_t *place;        // rows of any places, to the caches: offsets from dst; or NULL
 } eini_tile;
 
 // Tiles that store whole lines past the caches, B = 64 / size. join: from columns and to rows of
-// any places, see eini_tile. pick: into a line for each row.
+// any places, see eini_tile. pick: into a line for each row. put: to rows of any places, through
+// the caches.
 typedef struct eini_line_kind {
   int b;
   eini_tile_fn line;
   void (*join)(const char *src, const int64_t *column, char *const *row, int64_t at, char *carry);
   void (*pick)(const char *src, const int64_t *column, char *dst);
+  void (*put)(const char *src, const int64_t *column, char *dst, const int64_t *place);
 } eini_line_kind;
+
+EINI_INLINE char *eini_tile_to(const eini_tile *t, int r) {
+  return t->row != NULL ? t->row[r] : t->dst + (t->place != NULL ? t->place[r] : r * t->ds);
+}
 
 EINI_INLINE const char *eini_tile_from(const eini_tile *t, int s, int r) {
   return t->src + (t->column != NULL ? t->column[r] : r * t->ss) + s;
@@ -1316,7 +1324,7 @@ EINI_T512 EINI_INLINE __m512i eini_line_join(const char *row, __m512i before, __
 }
 
 EINI_T512 EINI_INLINE void eini_tile_store_zt(const eini_tile *t, int r, __m512i v) {
-  char *d = t->row != NULL ? t->row[r] : t->dst + r * t->ds;
+  char *d = eini_tile_to(t, r);
   if (t->row != NULL) {
     const __m512i line =
         eini_line_join(d, _mm512_loadu_si512((const void *)(t->carry + 64 * r)), v);
@@ -1387,7 +1395,7 @@ EINI_T256 static void eini_line_joined_y(const char *row, const char *before, co
 
 EINI_T256 EINI_INLINE void eini_tile_store_yt(const eini_tile *t, int r, __m256i (*q)[4], int j) {
   const __m256i a = q[0][j], b = q[1][j];
-  char *d = t->row != NULL ? t->row[r] : t->dst + r * t->ds;
+  char *d = eini_tile_to(t, r);
   if (t->row != NULL) {
     __m256i x = a, y = b;
     eini_line_join_y(d, t->carry + 64 * r, &x, &y);
@@ -1446,7 +1454,7 @@ static void eini_line_joined_n(const char *row, const char *before, const char *
 }
 
 EINI_INLINE void eini_tile_store_nt(const eini_tile *t, int r, uint32x4_t (*q)[4], int j) {
-  char *to = t->row != NULL ? t->row[r] : t->dst + r * t->ds;
+  char *to = eini_tile_to(t, r);
   uint8x16_t v[4], w[4];
   for (int i = 0; i < 4; i++) v[i] = vreinterpretq_u8_u32(q[i][j]);
   memcpy(w, v, sizeof w);
@@ -1484,7 +1492,7 @@ static const eini_line_kind *const eini_line_kinds[EINI_ISA_COUNT] = {
 #endif
 
 static eini_line_kind eini_tile_lines(int isa, int size) {
-  const eini_line_kind none = {0, NULL, NULL, NULL};
+  const eini_line_kind none = {0, NULL, NULL, NULL, NULL};
   return size < 4 || eini_line_kinds[isa] == NULL ? none : eini_line_kinds[isa][size / 8];
 }
 
@@ -2546,6 +2554,167 @@ static void eini_move_run_tiles(eini_move *w) {
 }
 
 // ================================================================================================
+// >>copy-strips  copies between runs of several axes
+// Takes a copy as a move; tiles go from a run of the source to a run of the destination, each along
+// as many loops as follow each other there: short axes make long runs. Through the caches.
+// ================================================================================================
+
+#define EINI_STRIPS_MOST 512   // elements of a run in a block
+#define EINI_STRIPS_NEAR 512   // bytes of the destination's, where there are as many
+#define EINI_STRIPS_FEW 16384  // bytes that take no longer without lists, if first loops are long
+
+enum { EINI_STRIP_SRC, EINI_STRIP_DST };
+
+typedef struct eini_strips {
+  eini_move w;
+  eini_line_kind tile;
+  int count[2], loop[2][EINI_COPY_LOOPS];  // of the runs, innermost first
+  int64_t n[2];                // elements of them in a block
+} eini_strips;
+
+// The loop that goes on where a run ends, and is of none; or -1.
+static int eini_strips_next(const eini_strips *r, int side) {
+  const eini_move *w = &r->w;
+  const int64_t *step = side == EINI_STRIP_SRC ? w->src_step : w->dst_step;
+  const int last = r->loop[side][r->count[side] - 1];
+  if (w->blk[last] < w->extent[last]) return -1;
+  for (int i = 0; i < w->n; i++) {
+    int taken = 0;
+    for (int s = 0; s < 2; s++)
+      for (int k = 0; k < r->count[s]; k++) taken |= r->loop[s][k] == i;
+    if (!taken && step[i] == r->n[side] * w->size) return i;
+  }
+  return -1;
+}
+
+// Adds loop i to a run, as much of it as there may be; 0: not twice.
+static int eini_strips_add(eini_strips *r, int side, int i) {
+  eini_move *w = &r->w;
+  const int64_t bytes = side == EINI_STRIP_SRC ? EINI_STRIPS_MOST * w->size : EINI_STRIPS_NEAR;
+  const int64_t some = eini_min64(w->extent[i], eini_min64(bytes / w->size, EINI_STRIPS_MOST) /
+                                                    r->n[side]);
+  if (some < 2) return 0;
+  w->blk[i] = some;
+  r->loop[side][r->count[side]++] = i;
+  r->n[side] *= some;
+  return 1;
+}
+
+// Runs of a copy in tiles, see eini_move_kind; 0: one is shorter than a tile.
+static int eini_strips_take(const eini_move *w, eini_strips *r) {
+  const eini_line_kind tile = eini_tile_lines(w->isa, w->size);
+  int open[2] = {1, 1};
+  if (tile.b == 0 || w->kind != EINI_COPY_TILES) return 0;
+  double bytes = w->size;
+  for (int i = 0; i < w->n; i++) bytes *= (double)w->extent[i];
+  if (bytes <= EINI_STRIPS_FEW && w->extent[0] >= tile.b && w->extent[w->row] >= tile.b) return 0;
+  r->w = *w;
+  r->tile = tile;
+  for (int i = 0; i < w->n; i++) r->w.blk[i] = 1;
+  for (int s = 0; s < 2; s++) {
+    r->count[s] = 0, r->n[s] = 1;
+    eini_strips_add(r, s, s == EINI_STRIP_SRC ? w->row : 0);
+  }
+  while (open[0] || open[1]) {  // the shorter one is longer by a loop
+    const int s = open[0] && (!open[1] || r->n[0] <= r->n[1]) ? 0 : 1, i = eini_strips_next(r, s);
+    open[s] = i >= 0 && eini_strips_add(r, s, i);
+  }
+  return r->n[0] >= tile.b && r->n[1] >= tile.b;
+}
+
+// Offsets of the block's positions along a run, by steps of the other side. Returns how many.
+static int64_t eini_strips_list(const eini_strips *r, int side, int64_t *list) {
+  const eini_move *w = &r->w;
+  const int64_t *step = side == EINI_STRIP_SRC ? w->dst_step : w->src_step;
+  int64_t n = 1;
+  list[0] = 0;
+  for (int k = 0; k < r->count[side]; k++) {
+    const int i = r->loop[side][k];
+    const int64_t part = eini_move_part(w, i), have = n;
+    for (int64_t j = 1; j < part; j++)
+      for (int64_t e = 0; e < have; e++) list[n++] = list[e] + j * step[i];
+  }
+  return n;
+}
+
+// A block at some address, and that of the block after it.
+typedef struct eini_strips_block {
+  const char *src, *src_then;
+  char *dst, *dst_then;
+  int64_t n[2];                // of the runs
+  int64_t place[EINI_STRIPS_MOST], column[EINI_STRIPS_MOST];
+} eini_strips_block;
+
+// Asks for what the tile at s, d reads and writes, lines as far as they were not asked for.
+EINI_INLINE void eini_strips_ahead(const eini_strips_block *x, uintptr_t src, uintptr_t dst,
+                                   int64_t s, int64_t d, int64_t b, int64_t size) {
+  for (int64_t k = 0; k < b; k++) {
+    EINI_FETCH2(src + (uintptr_t)(s * size + x->column[d + k] + 63));
+    EINI_FETCHW(dst + (uintptr_t)(d * size + x->place[s + k] + 63));
+  }
+}
+
+// Tiles along the shorter run first. Stores wait for lines that are not there: the tile beside
+// each, one further along the longer run, is asked for. A block that is narrower than a tile is
+// copied element by element.
+static void eini_strips_tiles(const eini_strips *r, const eini_strips_block *x) {
+  const int64_t b = r->tile.b, size = r->w.size, ns = x->n[0], nd = x->n[1];
+  const int along = ns < nd;   // the inner loop: over s
+  const int64_t outer = along ? nd : ns, inner = along ? ns : nd;
+  if (ns < b || nd < b) {
+    for (int64_t s = 0; s < ns; s++)
+      for (int64_t d = 0; d < nd; d++)
+        memcpy(x->dst + x->place[s] + d * size, x->src + x->column[d] + s * size, (size_t)size);
+    return;
+  }
+  for (int64_t o = 0; o < outer; o += b) {
+    if (o > outer - b) o = outer - b;
+    const int last = o + b >= outer;
+    const int64_t then = last ? 0 : eini_min64(o + b, outer - b);
+    const uintptr_t src = (uintptr_t)(last ? x->src_then : x->src);
+    const uintptr_t dst = (uintptr_t)(last ? x->dst_then : x->dst);
+    for (int64_t i = 0; i < inner; i += b) {
+      if (i > inner - b) i = inner - b;
+      const int64_t s = along ? i : o, d = along ? o : i;
+      r->tile.put(x->src + s * size, x->column + d, x->dst + d * size, x->place + s);
+      eini_strips_ahead(x, src, dst, along ? i : then, along ? then : i, b, size);
+    }
+  }
+}
+
+// Blocks, first along what is left of the source's run.
+static void eini_strips_order(eini_strips *r) {
+  eini_move *w = &r->w;
+  const int last = r->loop[EINI_STRIP_SRC][r->count[EINI_STRIP_SRC] - 1];
+  int n = 0;
+  w->order[n++] = last;
+  for (int i = 0; i < w->n; i++)
+    if (i != last) w->order[n++] = i;
+}
+
+static void eini_strips_go(eini_strips *r) {
+  eini_strips_block x;
+  eini_move *w = &r->w;
+  int64_t part[2] = {0, 0};
+  eini_strips_order(r);
+  for (int i = 0; i < w->n; i++) w->pos[i] = 0;
+  x.src_then = w->src, x.dst_then = w->dst;
+  for (w->last = 0; !w->last;) {
+    for (int s = 0; s < 2; s++) {
+      const int64_t some = eini_move_part(w, r->loop[s][r->count[s] - 1]);
+      if (part[s] != some) x.n[s] = eini_strips_list(r, s, s == 0 ? x.place : x.column);
+      part[s] = some;
+    }
+    x.src = x.src_then, x.dst = x.dst_then;
+    eini_move_then(w);
+    memcpy(w->pos, w->then, sizeof w->pos);
+    x.src_then = w->src + eini_move_offset(w, w->src_step);
+    x.dst_then = w->dst + eini_move_offset(w, w->dst_step);
+    eini_strips_tiles(r, &x);
+  }
+}
+
+// ================================================================================================
 // >>copy-rows  rows of copies past the caches
 // Rows that complete each other's lines, and rows of tiles that start anywhere.
 // ================================================================================================
@@ -3026,6 +3195,12 @@ static int eini_move_whole(const eini_move *w) {
          (bytes >= EINI_COPY_LONG || (bytes >= EINI_COPY_RUN && bits % 64 == 0));
 }
 
+// ================================================================================================
+// >>copy-ways  the way of a copy
+// Small blocks, which of the ways of sections copy-strips to copy-rows a copy goes, and what it
+// takes: the provider's slots.
+// ================================================================================================
+
 // ---- small blocks ----
 
 // Elements of the least block of first loops without gaps on both sides, `most` at most; 0: there
@@ -3108,17 +3283,21 @@ static void eini_move_run_small(const eini_move *w, int loops, int64_t n) {
 
 // How a copy goes to its destination, see section copy.
 typedef enum eini_copy_way {
-  EINI_COPY_CHAINED, EINI_COPY_LINED, EINI_COPY_CARRIED, EINI_COPY_BUFFERED, EINI_COPY_DIRECT,
+  EINI_COPY_CHAINED, EINI_COPY_LINED, EINI_COPY_CARRIED, EINI_COPY_BUFFERED,  // past the caches
+  EINI_COPY_STRIPS, EINI_COPY_DIRECT,
   EINI_COPY_WAYS
 } eini_copy_way;
 
-// That of a copy of no more loops than there may be; its blocks.
-static eini_copy_way eini_move_way(eini_move *w, eini_chain *chain, int isa, int stream) {
+// That of a copy of no more loops than there may be; its blocks. What would be put together in the
+// buffer from tiles takes less time through the caches.
+static eini_copy_way eini_move_way(eini_move *w, eini_chain *chain, eini_strips *strips, int isa,
+                                   int stream) {
   w->isa = isa;
   eini_move_promote(w);
   eini_move_kind(w);
   w->tile.b = 0;
   if (w->dst_step[0] != w->size || !stream) {
+    if (eini_strips_take(w, strips)) return EINI_COPY_STRIPS;
     eini_move_direct(w);
     return EINI_COPY_DIRECT;
   }
@@ -3133,6 +3312,7 @@ static eini_copy_way eini_move_way(eini_move *w, eini_chain *chain, int isa, int
     eini_move_direct(w);
     return EINI_COPY_DIRECT;
   }
+  if (eini_strips_take(w, strips)) return EINI_COPY_STRIPS;
   eini_move_buffered(w);
   eini_move_bound(w);
   return EINI_COPY_BUFFERED;
@@ -3141,6 +3321,7 @@ static eini_copy_way eini_move_way(eini_move *w, eini_chain *chain, int isa, int
 static void eini_copy_go(int isa, const ein_copy *c, int stream, char *buffer) {
   eini_move w;
   eini_chain chain;
+  eini_strips strips;
   if (c->n > EINI_COPY_LOOPS) {
     ein_copy inner = *c;
     inner.n--;
@@ -3162,7 +3343,8 @@ static void eini_copy_go(int isa, const ein_copy *c, int stream, char *buffer) {
     eini_move_run_small(&w, loops, small);
     return;
   }
-  switch (eini_move_way(&w, &chain, isa, stream)) {
+  switch (eini_move_way(&w, &chain, &strips, isa, stream)) {
+    case EINI_COPY_STRIPS: eini_strips_go(&strips); break;
     case EINI_COPY_CHAINED: eini_move_run_chain(&chain, buffer); break;
     case EINI_COPY_LINED: eini_move_run_tiles(&w); break;
     case EINI_COPY_CARRIED: eini_move_run_carried(&w, buffer); break;
@@ -3175,43 +3357,63 @@ static void eini_copy_go(int isa, const ein_copy *c, int stream, char *buffer) {
 
 enum { EINI_COPY_STREAM };     // words of ein_choice.state
 
-// Ways: through the caches, and past them.
-// Cycles of an element of 8 bytes that is turned, and of one where a run ends within a line.
+// Cycles of an element of 8 bytes that is turned: along runs, otherwise, and where a run ends
+// within a line.
+#define EINI_COPY_STRIP 1.0
 #define EINI_COPY_TURNED 1.4
 #define EINI_COPY_NARROW 2.1
 
+// Seconds of a copy of so many bytes, read and written, of one thread.
+static double eini_copy_seconds(const eini_rated *m, const ein_copy *c, double bytes, int strips,
+                                int stream) {
+  const double rate = stream || bytes > eini_cpu_l3(&m->is) ? m->copy_bw
+                      : bytes > (double)m->is.l2            ? m->l3_bw
+                                                            : m->l2_bw;
+  // Does the axis of single steps stay? If not, the extents of both.
+  int64_t along[2] = {1, 1};
+  for (int i = 0; i < c->n; i++) {
+    if (c->dst_stride[i] == 1 && c->src_stride[i] == 1 && c->extent[i] * c->size >= 64)
+      return bytes / rate;
+    if (c->src_stride[i] == 1) along[0] = c->extent[i];
+    if (c->dst_stride[i] == 1) along[1] = c->extent[i];
+  }
+  const int narrow = eini_min64(along[0], along[1]) * c->size < 64;
+  const double cycles = strips   ? EINI_COPY_STRIP
+                        : narrow ? EINI_COPY_NARROW
+                                 : EINI_COPY_TURNED;
+  return fmax(bytes / ((strips ? 0.85 : 0.7) * rate),
+              bytes / 2 / c->size * cycles * (c->size < 8 ? 0.6 : 1) / m->hz);
+}
+#undef EINI_COPY_STRIP
+#undef EINI_COPY_TURNED
+#undef EINI_COPY_NARROW
+
+// Ways: through the caches, and past them.
 static int eini_cpu_copy_plan(const eini_rated *m, const ein_copy *c, int width, int nth,
                               ein_choice *choice) {
   double bytes = 2.0 * c->size;
   eini_move w;
-  int loops;
+  eini_chain chain;
+  eini_strips strips;
+  int loops, past = EINI_STREAM_LINE > 0, near = 0, runs = 0;
   int ok = c->size > 0 && c->size <= 16 && (c->size & (c->size - 1)) == 0;
   if (!ok || nth > 1) return 0;
   for (int i = 0; i < c->n; i++) bytes *= (double)c->extent[i];
   memset(choice, 0, sizeof *choice);
   const int taken = c->n <= EINI_COPY_LOOPS && eini_move_take(&w, c);
+  w.isa = m->is.isa;
   const int small = taken && eini_move_small(&w, &loops) > 0;
-  const int best = EINI_STREAM_LINE > 0 && !small && eini_cpu_past(m, bytes / 2) &&
-                   !(taken && eini_move_stays(&w, m->is.l2 / 4));
-  if (small && nth > 0) return 0;
-  const int stream = nth < 0 ? best : nth;
-  // Does the axis of single steps stay? If not, the extents of both.
-  int moves = 1;
-  int64_t along[2] = {1, 1};
-  for (int i = 0; i < c->n; i++) {
-    if (c->dst_stride[i] == 1 && c->src_stride[i] == 1 && c->extent[i] * c->size >= 64) moves = 0;
-    if (c->src_stride[i] == 1) along[0] = c->extent[i];
-    if (c->dst_stride[i] == 1) along[1] = c->extent[i];
+  if (taken && !small) {
+    near = eini_move_stays(&w, m->is.l2 / 4);
+    const eini_copy_way way = eini_move_way(&w, &chain, &strips, m->is.isa, 1);
+    past &= way != EINI_COPY_STRIPS;
+    runs = eini_strips_take(&w, &strips);
   }
-  double rate = best ? m->copy_bw : bytes > (double)m->is.l2 ? m->l3_bw : m->l2_bw;
-  int threads = width < m->is.width ? width : m->is.width;
-  choice->seconds = bytes / (moves ? 0.7 * rate : rate);
-  if (moves) {
-    const int narrow = eini_min64(along[0], along[1]) * c->size < 64;
-    const double cycles = (narrow ? EINI_COPY_NARROW : EINI_COPY_TURNED) * (c->size < 8 ? 0.6 : 1);
-    choice->seconds = fmax(choice->seconds, bytes / 2 / c->size * cycles / m->hz);
-  }
-  choice->seconds = m->call + choice->seconds / (threads > 1 ? threads : 1);
+  past &= !small;
+  if (!past && nth > 0) return 0;
+  const int best = past && !near && eini_cpu_past(m, bytes / 2), stream = nth < 0 ? best : nth;
+  const int threads = (int)eini_max64(1, eini_min64(width, m->is.width));
+  choice->seconds = m->call + eini_copy_seconds(m, c, bytes, runs, best) / threads;
   if (small) choice->seconds = fmax(choice->seconds, bytes / 2 / c->size / m->hz / threads);
   if (stream != best) choice->seconds *= 1.5;  // memory is read once more
   choice->scratch = stream ? EINI_COPY_BUFFER : 0;
@@ -3219,8 +3421,6 @@ static int eini_cpu_copy_plan(const eini_rated *m, const ein_copy *c, int width,
   eini_cpu_name(choice, stream ? "copy stream" : "copy");
   return 1;
 }
-#undef EINI_COPY_TURNED
-#undef EINI_COPY_NARROW
 
 static ein_status eini_cpu_copy_run(const eini_cpu *m, const ein_copy *c,
                                     const ein_choice *choice, void *scratch) {

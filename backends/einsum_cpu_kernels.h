@@ -127,15 +127,15 @@ EINI_VAT EINI_INLINE void EINI_FN(tile_128)(const eini_tile *t) {
 
 // To the caches.
 EINI_VAT static void EINI_FN(reg_tile_32)(const char *src, int64_t ss, char *dst, int64_t ds) {
-  const eini_tile t = {src, NULL, ss, dst, ds, 0, NULL, 0, NULL};
+  const eini_tile t = {src, NULL, ss, dst, ds, 0, NULL, 0, NULL, NULL};
   EINI_FN(tile_32)(&t);
 }
 EINI_VAT static void EINI_FN(reg_tile_64)(const char *src, int64_t ss, char *dst, int64_t ds) {
-  const eini_tile t = {src, NULL, ss, dst, ds, 0, NULL, 0, NULL};
+  const eini_tile t = {src, NULL, ss, dst, ds, 0, NULL, 0, NULL, NULL};
   EINI_FN(tile_64)(&t);
 }
 EINI_VAT static void EINI_FN(reg_tile_128)(const char *src, int64_t ss, char *dst, int64_t ds) {
-  const eini_tile t = {src, NULL, ss, dst, ds, 0, NULL, 0, NULL};
+  const eini_tile t = {src, NULL, ss, dst, ds, 0, NULL, 0, NULL, NULL};
   EINI_FN(tile_128)(&t);
 }
 
@@ -202,52 +202,69 @@ EINI_VAT EINI_INLINE void EINI_FN(tile_128)(const eini_tile *t) {
 
 // Tiles of whole lines past the caches.
 EINI_VAT static void EINI_FN(line_tile_32)(const char *src, int64_t ss, char *dst, int64_t ds) {
-  const eini_tile t = {src, NULL, ss, dst, ds, 1, NULL, 0, NULL};
+  const eini_tile t = {src, NULL, ss, dst, ds, 1, NULL, 0, NULL, NULL};
   EINI_FN(tile_32)(&t);
 }
 EINI_VAT static void EINI_FN(line_tile_64)(const char *src, int64_t ss, char *dst, int64_t ds) {
-  const eini_tile t = {src, NULL, ss, dst, ds, 1, NULL, 0, NULL};
+  const eini_tile t = {src, NULL, ss, dst, ds, 1, NULL, 0, NULL, NULL};
   EINI_FN(tile_64)(&t);
 }
 EINI_VAT static void EINI_FN(line_tile_128)(const char *src, int64_t ss, char *dst, int64_t ds) {
-  const eini_tile t = {src, NULL, ss, dst, ds, 1, NULL, 0, NULL};
+  const eini_tile t = {src, NULL, ss, dst, ds, 1, NULL, 0, NULL, NULL};
   EINI_FN(tile_128)(&t);
 }
 
 // From and to any places.
 EINI_VAT static void EINI_FN(join_tile_32)(const char *src, const int64_t *column,
                                            char *const *row, int64_t at, char *carry) {
-  const eini_tile t = {src, column, 0, NULL, 0, 1, row, at, carry};
+  const eini_tile t = {src, column, 0, NULL, 0, 1, row, at, carry, NULL};
   EINI_FN(tile_32)(&t);
 }
 EINI_VAT static void EINI_FN(join_tile_64)(const char *src, const int64_t *column,
                                            char *const *row, int64_t at, char *carry) {
-  const eini_tile t = {src, column, 0, NULL, 0, 1, row, at, carry};
+  const eini_tile t = {src, column, 0, NULL, 0, 1, row, at, carry, NULL};
   EINI_FN(tile_64)(&t);
 }
 EINI_VAT static void EINI_FN(join_tile_128)(const char *src, const int64_t *column,
                                             char *const *row, int64_t at, char *carry) {
-  const eini_tile t = {src, column, 0, NULL, 0, 1, row, at, carry};
+  const eini_tile t = {src, column, 0, NULL, 0, 1, row, at, carry, NULL};
   EINI_FN(tile_128)(&t);
 }
 EINI_VAT static void EINI_FN(pick_tile_32)(const char *src, const int64_t *column, char *dst) {
-  const eini_tile t = {src, column, 0, dst, 64, 0, NULL, 0, NULL};
+  const eini_tile t = {src, column, 0, dst, 64, 0, NULL, 0, NULL, NULL};
   EINI_FN(tile_32)(&t);
 }
 EINI_VAT static void EINI_FN(pick_tile_64)(const char *src, const int64_t *column, char *dst) {
-  const eini_tile t = {src, column, 0, dst, 64, 0, NULL, 0, NULL};
+  const eini_tile t = {src, column, 0, dst, 64, 0, NULL, 0, NULL, NULL};
   EINI_FN(tile_64)(&t);
 }
 EINI_VAT static void EINI_FN(pick_tile_128)(const char *src, const int64_t *column, char *dst) {
-  const eini_tile t = {src, column, 0, dst, 64, 0, NULL, 0, NULL};
+  const eini_tile t = {src, column, 0, dst, 64, 0, NULL, 0, NULL, NULL};
+  EINI_FN(tile_128)(&t);
+}
+EINI_VAT static void EINI_FN(put_tile_32)(const char *src, const int64_t *column, char *dst,
+                                       const int64_t *place) {
+  const eini_tile t = {src, column, 0, dst, 0, 0, NULL, 0, NULL, place};
+  EINI_FN(tile_32)(&t);
+}
+EINI_VAT static void EINI_FN(put_tile_64)(const char *src, const int64_t *column, char *dst,
+                                       const int64_t *place) {
+  const eini_tile t = {src, column, 0, dst, 0, 0, NULL, 0, NULL, place};
+  EINI_FN(tile_64)(&t);
+}
+EINI_VAT static void EINI_FN(put_tile_128)(const char *src, const int64_t *column, char *dst,
+                                        const int64_t *place) {
+  const eini_tile t = {src, column, 0, dst, 0, 0, NULL, 0, NULL, place};
   EINI_FN(tile_128)(&t);
 }
 
 // For elements of 4, 8 and 16 bytes.
 static const eini_line_kind EINI_FN(line_kinds)[3] = {
-    {16, EINI_FN(line_tile_32), EINI_FN(join_tile_32), EINI_FN(pick_tile_32)},
-    {8, EINI_FN(line_tile_64), EINI_FN(join_tile_64), EINI_FN(pick_tile_64)},
-    {4, EINI_FN(line_tile_128), EINI_FN(join_tile_128), EINI_FN(pick_tile_128)}};
+    {16, EINI_FN(line_tile_32), EINI_FN(join_tile_32), EINI_FN(pick_tile_32),
+     EINI_FN(put_tile_32)},
+    {8, EINI_FN(line_tile_64), EINI_FN(join_tile_64), EINI_FN(pick_tile_64), EINI_FN(put_tile_64)},
+    {4, EINI_FN(line_tile_128), EINI_FN(join_tile_128), EINI_FN(pick_tile_128),
+     EINI_FN(put_tile_128)}};
 #endif  // EINI_KERNELS_LINES
 
 // ================================================================================================

@@ -326,34 +326,45 @@ static void run_copy(const ein_kernels *k, const problem *p, const ein_choice *c
   free(scratch);
 }
 
-// How copies went past the caches, by the size that elements were taken as.
-static long ways[EINI_COPY_WAYS][17];
+// How copies went, by the size that elements were taken as; strips by what is special of them.
+static long ways[EINI_COPY_WAYS][17], strips_of_loops, strips_of_blocks, strips_rests;
 
 static void count_way(const ein_kernels *k, const problem *p, int stream) {
   eini_move w;
   eini_chain chain;
-  if (!stream || p->c.n > EINI_COPY_LOOPS || !eini_move_take(&w, &p->c)) return;
+  eini_strips t;
+  if (p->c.n > EINI_COPY_LOOPS || !eini_move_take(&w, &p->c)) return;
   const int isa = ((const ein_cpu *)k->user)->machine.is.isa;
-  const eini_copy_way way = eini_move_way(&w, &chain, isa, 1);
-  ways[way][w.size]++;
+  const eini_copy_way way = eini_move_way(&w, &chain, &t, isa, stream);
+  if (way != EINI_COPY_DIRECT || stream) ways[way][w.size]++;
+  for (int s = 0; s < 2 && way == EINI_COPY_STRIPS; s++) {
+    const int last = t.loop[s][t.count[s] - 1];
+    const int64_t cut = t.w.extent[last] % t.w.blk[last];
+    strips_of_loops += t.count[s] > 1;
+    strips_of_blocks += t.w.blk[last] < t.w.extent[last];
+    strips_rests += cut > 0 && cut * t.n[s] / t.w.blk[last] < t.tile.b;
+  }
 }
 
 // Each way was gone, and those by lines with all sizes; few copies do not reach all of it.
 static void check_ways(const ein_kernels *k, int64_t count) {
   const int lines = ((const ein_cpu *)k->user)->machine.is.isa != EINI_ISA_PLAIN;
   for (int way = 0; way < EINI_COPY_WAYS && count >= 100; way++) {
-    const int by_lines = way <= EINI_COPY_CARRIED;
+    const int by_lines = way <= EINI_COPY_CARRIED || way == EINI_COPY_STRIPS;
     long all = 0;
     for (int size = 1; size <= 16; size *= 2) {
       all += ways[way][size];
-      const int reached = ways[way][size] > 0 || size < 4 || way > EINI_COPY_LINED || !lines;
+      const int any = way > EINI_COPY_LINED && way != EINI_COPY_STRIPS;
+      const int reached = ways[way][size] > 0 || size < 4 || any || !lines;
       CHECK(reached || count < 1000);
       if (!reached) printf("  way %d of size %d: not once\n", way, size);
     }
     CHECK((all > 0) == (lines || !by_lines));
     if (all == 0 && lines) printf("  way %d: not once\n", way);
   }
+  if (lines && count >= 1000) CHECK(strips_of_loops && strips_of_blocks && strips_rests);
   memset(ways, 0, sizeof ways);
+  strips_of_loops = strips_of_blocks = strips_rests = 0;
 }
 
 static int check_copy(const ein_kernels *k, problem *p, int stream) {
@@ -508,6 +519,32 @@ static void test_anywhere(const ein_kernels *k, const char *isa, int64_t count) 
     int ok = check_copy(k, &p, 1);
     CHECK(ok);
     if (!ok) printf("  anywhere, %s, seed %llu, size %d\n", isa, (unsigned long long)at, size);
+  }
+}
+
+// Permutations of short axes, of the longest blocks, and of those that leave less than a tile.
+static void test_strips(const ein_kernels *k, const char *isa, int64_t count) {
+  for (int64_t c = 0; c < count; c++) {
+    uint64_t at = seed;
+    problem p;
+    const int n = 2 + (int)pick(5), size = 1 << pick(5);
+    int64_t room = (pick(4) == 0 ? 1 << 21 : 1 << 17) / size;
+    memset(&p, 0, sizeof p);
+    p.c.n = n;
+    p.c.size = size;
+    for (int i = 0; i < n; i++) {
+      const int64_t most = pick(6) == 0 ? EINI_STRIPS_MOST + 40 : 12;
+      p.extent[i] = 1 + pick(eini_max64(1, eini_min64(room, most)));
+      room /= p.extent[i];
+    }
+    p.src_span = random_strides(n, p.extent, p.src, pick(6) == 0, &p.src_at);
+    p.dst_span = random_strides(n, p.extent, p.dst, 0, &p.dst_at);
+    p.c.extent = p.extent;
+    p.c.src_stride = p.src;
+    p.c.dst_stride = p.dst;
+    int ok = check_copy(k, &p, (int)pick(2));
+    CHECK(ok);
+    if (!ok) printf("  strips, %s, seed %llu, size %d\n", isa, (unsigned long long)at, size);
   }
 }
 
@@ -1474,6 +1511,7 @@ int main(int argc, char **argv) {
     test_scaled(isa[i], count / 2);
     test_lines(k, isa[i], count);
     test_anywhere(k, isa[i], count);
+    test_strips(k, isa[i], count);
     test_full_buffers(k);
     test_many_loops(k);
     check_ways(k, count);

@@ -25,11 +25,12 @@
 // MEMORY
 //
 //                 >>cpu-api >>cpu-shared >>cpu >>pool >>stream >>tile-lines >>tiles >>copy
-//                 >>copy-blocks >>copy-rows >>vectors >>exp >>chunks >>chunk-rows >>map-rows
-//                 >>gett >>gett-pack >>gett-narrow >>gett-amx >>gett-forms >>gett-boxes
-//                 >>gett-job >>gett-sketch >>gett-plan >>gett-run >>moved >>map-turned >>direct
-//                 >>direct-job >>matvec >>small >>elements >>element-rows >>tiny >>sums >>lanes
-//                 >>lanes-batch >>families >>measure >>cpu-public
+//                 >>copy-blocks >>copy-strips >>copy-rows >>copy-ways >>vectors >>exp >>chunks
+//                 >>chunk-rows >>map-rows >>gett >>gett-pack >>gett-narrow >>gett-amx
+//                 >>gett-forms >>gett-boxes >>gett-job >>gett-sketch >>gett-plan >>gett-run
+//                 >>moved >>map-turned >>direct >>direct-job >>matvec >>small >>elements
+//                 >>element-rows >>tiny >>sums >>lanes >>lanes-batch >>families >>measure
+//                 >>cpu-public
 //
 // Kernels, once for each set of >>vectors: einsum_cpu_kernels.h, with contents of its own.
 //

@@ -17,16 +17,23 @@ typedef struct eini_tile {
   char *const *row;            // rows of any places; or NULL: those at dst, ds apart
   int64_t at;                  // of the line from that with the row's first byte
   char *carry;
+  const int64_t *place;        // rows of any places, to the caches: offsets from dst; or NULL
 } eini_tile;
 
 // Tiles that store whole lines past the caches, B = 64 / size. join: from columns and to rows of
-// any places, see eini_tile. pick: into a line for each row.
+// any places, see eini_tile. pick: into a line for each row. put: to rows of any places, through
+// the caches.
 typedef struct eini_line_kind {
   int b;
   eini_tile_fn line;
   void (*join)(const char *src, const int64_t *column, char *const *row, int64_t at, char *carry);
   void (*pick)(const char *src, const int64_t *column, char *dst);
+  void (*put)(const char *src, const int64_t *column, char *dst, const int64_t *place);
 } eini_line_kind;
+
+EINI_INLINE char *eini_tile_to(const eini_tile *t, int r) {
+  return t->row != NULL ? t->row[r] : t->dst + (t->place != NULL ? t->place[r] : r * t->ds);
+}
 
 EINI_INLINE const char *eini_tile_from(const eini_tile *t, int s, int r) {
   return t->src + (t->column != NULL ? t->column[r] : r * t->ss) + s;
@@ -58,7 +65,7 @@ EINI_T512 EINI_INLINE __m512i eini_line_join(const char *row, __m512i before, __
 }
 
 EINI_T512 EINI_INLINE void eini_tile_store_zt(const eini_tile *t, int r, __m512i v) {
-  char *d = t->row != NULL ? t->row[r] : t->dst + r * t->ds;
+  char *d = eini_tile_to(t, r);
   if (t->row != NULL) {
     const __m512i line =
         eini_line_join(d, _mm512_loadu_si512((const void *)(t->carry + 64 * r)), v);
@@ -129,7 +136,7 @@ EINI_T256 static void eini_line_joined_y(const char *row, const char *before, co
 
 EINI_T256 EINI_INLINE void eini_tile_store_yt(const eini_tile *t, int r, __m256i (*q)[4], int j) {
   const __m256i a = q[0][j], b = q[1][j];
-  char *d = t->row != NULL ? t->row[r] : t->dst + r * t->ds;
+  char *d = eini_tile_to(t, r);
   if (t->row != NULL) {
     __m256i x = a, y = b;
     eini_line_join_y(d, t->carry + 64 * r, &x, &y);
@@ -188,7 +195,7 @@ static void eini_line_joined_n(const char *row, const char *before, const char *
 }
 
 EINI_INLINE void eini_tile_store_nt(const eini_tile *t, int r, uint32x4_t (*q)[4], int j) {
-  char *to = t->row != NULL ? t->row[r] : t->dst + r * t->ds;
+  char *to = eini_tile_to(t, r);
   uint8x16_t v[4], w[4];
   for (int i = 0; i < 4; i++) v[i] = vreinterpretq_u8_u32(q[i][j]);
   memcpy(w, v, sizeof w);
@@ -226,6 +233,6 @@ static const eini_line_kind *const eini_line_kinds[EINI_ISA_COUNT] = {
 #endif
 
 static eini_line_kind eini_tile_lines(int isa, int size) {
-  const eini_line_kind none = {0, NULL, NULL, NULL};
+  const eini_line_kind none = {0, NULL, NULL, NULL, NULL};
   return size < 4 || eini_line_kinds[isa] == NULL ? none : eini_line_kinds[isa][size / 8];
 }
