@@ -8573,7 +8573,10 @@ typedef struct eini_turned {
   eini_gett_axes g;                              // the block
   int ncopy, op[EINI_ROW_REGS];                  // operands that are copied
   int64_t place[EINI_ROW_REGS], bytes;           // where, and all of them: per block
-  ein_map one;                                   // the map of a block
+  int64_t step[EINI_ROW_REGS][EINI_TURNED_LOOPS];  // there; 0: it does not move
+  ein_map one;                                   // the map of a block, whose last loops are one
+  int merged;                                    //   where all operands go on
+  int64_t extent[EINI_TURNED_LOOPS];             // of its loops
   int64_t stride[(EINI_ROW_REGS + 1) * EINI_TURNED_LOOPS];
   char *base[EINI_ROW_REGS + 1];
 } eini_turned;
@@ -8624,8 +8627,20 @@ static void eini_turned_boxes(eini_turned *w, int64_t room) {
     if (!eini_turned_moves(w, i)) w->box[i] = m->extent[i];
 }
 
-// The map of a block but for its addresses. Rows of what is copied are a line longer: as long as a
-// page, they would all begin in one set of the cache.
+// Bytes of rows of what is copied that begin in few sets of a cache: they are a line longer.
+#define EINI_TURNED_SETS 512
+
+// Does loop i of a block go on where the next one, which is whole, ends?
+static int eini_turned_goes_on(const eini_turned *w, int i) {
+  int on = w->box[i + 1] == w->m->extent[i + 1];
+  for (int s = 0; s < w->m->nstream; s++) {
+    const int64_t *stride = w->stride + s * EINI_TURNED_LOOPS;
+    on &= stride[i] == stride[i + 1] * w->box[i + 1];
+  }
+  return on;
+}
+
+// The map of a block but for its addresses and extents.
 static void eini_turned_one(eini_turned *w) {
   const ein_map *m = w->m;
   const int64_t line = 64 / w->size;
@@ -8637,15 +8652,29 @@ static void eini_turned_one(eini_turned *w) {
     w->place[k] = w->bytes;
     for (int i = m->n - 1; i >= 0; i--) {
       if (stride[i] == 0) continue;
-      stride[i] = step;
+      w->step[k][i] = stride[i] = step;
       step *= w->box[i];
-      if (i == m->n - 1 && step >= 4 * line) step = eini_up(step, line) + line;
+      if (i == m->n - 1 && step * w->size % EINI_TURNED_SETS == 0) step += line;
     }
     w->bytes += eini_up(step * w->size, 64);
   }
+  for (w->merged = 0; w->merged < m->n - 1; w->merged++)
+    if (!eini_turned_goes_on(w, m->n - 2 - w->merged)) break;
+  const int last = m->n - 1 - w->merged;
+  for (int s = 0; s < m->nstream; s++)
+    w->stride[s * EINI_TURNED_LOOPS + last] = w->stride[s * EINI_TURNED_LOOPS + m->n - 1];
   w->one = *m;
-  w->one.extent = w->g.size, w->one.stride = w->stride, w->one.pitch = EINI_TURNED_LOOPS;
+  w->one.n = last + 1;
+  w->one.extent = w->extent, w->one.stride = w->stride, w->one.pitch = EINI_TURNED_LOOPS;
   w->one.base = w->base;
+}
+
+static void eini_turned_extents(eini_turned *w, const int64_t *size) {
+  const int last = w->one.n - 1;
+  for (int i = 0; i < w->m->n; i++) {
+    if (i <= last) w->extent[i] = size[i];
+    else w->extent[last] *= size[i];
+  }
 }
 
 // Seconds to copy them, beside memory's.
@@ -8672,10 +8701,10 @@ static int eini_turned_plan(const eini_rated *cpu, const ein_map *m, int width, 
   if (!(all >= EINI_TURNED_LEAST) || !eini_turned_take(&w, m)) return 0;
   eini_turned_boxes(&w, cpu->is.l2 / 4);
   eini_turned_one(&w);
-  memcpy(w.g.size, w.box, sizeof w.box);
+  eini_turned_extents(&w, w.box);
   if (!eini_map_rows_plan(cpu, &w.one, 1, nth, choice)) return 0;
   const int way = (int)choice->state[EINI_ROWS_STREAM] + (int)choice->state[EINI_ROWS_TOGETHER];
-  memcpy(w.g.size, m->extent, (size_t)m->n * sizeof *m->extent);
+  eini_turned_extents(&w, m->extent);
   if (!eini_map_rows_plan(cpu, &w.one, width, nth, choice)) return 0;
   const int threads = (int)eini_max64(1, eini_min64(width, cpu->is.width));
   choice->seconds += eini_turned_seconds(cpu, &w) / threads;
@@ -8687,41 +8716,16 @@ static int eini_turned_plan(const eini_rated *cpu, const ein_map *m, int width, 
   return 1;
 }
 
-// Asks for the runs of an operand, all at once: they are short and far apart, so that processors
-// do not foresee them.
-static void eini_turned_ask(const ein_copy *c) {
-  int64_t at[EINI_TURNED_LOOPS] = {0};
-  int run = 0;
-  for (int i = 1; i < c->n; i++)
-    if (eini_abs64(c->src_stride[i]) < eini_abs64(c->src_stride[run])) run = i;
-  const int64_t bytes = c->extent[run] * c->size;
-  if (c->src_stride[run] != 1 || c->n < 2) return;
-  for (int i = 0; i >= 0;) {
-    uintptr_t from = (uintptr_t)c->src;
-    for (int k = 0; k < c->n; k++) from += (uintptr_t)(at[k] * c->src_stride[k] * c->size);
-    for (int64_t l = 0; l < bytes; l += 64) EINI_FETCH2(from + (uintptr_t)l);
-    for (i = c->n - 1; i >= 0; i--) {
-      if (i == run) continue;
-      if (++at[i] < c->extent[i]) break;
-      at[i] = 0;
-    }
-  }
-}
-
 // Operand k of a block, of the loops along which it moves, to where it is read.
 static void eini_turned_copy(eini_turned *w, const eini_cpu *cpu, int k, char *to) {
   const int o = w->op[k], n = w->m->n;
   int64_t extent[EINI_TURNED_LOOPS], src[EINI_TURNED_LOOPS], dst[EINI_TURNED_LOOPS];
-  double bytes = (double)w->size;
   int x = 0;
   for (int i = 0; i < n; i++) {
     if (eini_row_stride(w->m, o, i) == 0) continue;
-    bytes *= (double)w->m->extent[i];
-    extent[x] = w->g.size[i], src[x] = eini_row_stride(w->m, o, i);
-    dst[x++] = w->stride[o * EINI_TURNED_LOOPS + i];
+    extent[x] = w->g.size[i], src[x] = eini_row_stride(w->m, o, i), dst[x++] = w->step[k][i];
   }
   const ein_copy c = {x, extent, src, dst, (int)w->size, w->base[o], to, NULL, NULL};
-  if (bytes > (double)cpu->l2) eini_turned_ask(&c);
   eini_copy_go(cpu->isa, &c, 0, NULL);
   w->base[o] = to;
 }
@@ -8736,6 +8740,7 @@ static ein_status eini_turned_run(const eini_cpu *cpu, const ein_map *m, const e
   eini_gett_axes_init(&w.g, &loops, w.box);
   for (int64_t b = 0; b < w.g.total; b++) {
     eini_gett_box(&w.g, b);
+    eini_turned_extents(&w, w.g.size);
     for (int s = 0; s < m->nstream; s++)
       w.base[s] = m->base[s] + eini_gett_offset(&w.g, m->stride + (int64_t)s * m->pitch) * w.size;
     for (int k = 0; k < w.ncopy; k++) eini_turned_copy(&w, cpu, k, scratch + w.place[k]);
@@ -8762,6 +8767,7 @@ static ein_status eini_cpu_map_run(const eini_cpu *cpu, const ein_map *m, const 
 #undef EINI_TURNED_LEAST
 #undef EINI_TURNED_CYCLES
 #undef EINI_TURNED_SINGLE
+#undef EINI_TURNED_SETS
 #undef EINI_ROW_BLOCK
 #undef EINI_ROW_NEAR
 #undef EINI_ROW_STEPS
