@@ -878,6 +878,19 @@ static ein_status eini_dist_plan(eini_block_plans *l, const eini_dist_job *j, co
   return st == EIN_OK ? eini_block_plan_keep(l, plan) : st;
 }
 
+// Does all of a plan run where a provider's memory is? NULL: it could not be made.
+static int eini_dist_plan_away(const ein_plan *p) {
+  int away = p != NULL && p->away != NULL;
+  for (int t = 0; away && t < p->ntask; t++) away = eini_task_away(&p->task[t]);
+  return away;
+}
+
+// A plan of blocks could not be made in the provider's memory: its key has a number.
+static ein_status eini_dist_plan_none(eini_block_plans *l) {
+  while (l->n < l->keys.n) EINI_TRY(eini_block_plan_keep(l, NULL));
+  return EIN_OK;
+}
+
 // A ctx for the plans of tasks: allocator, kernels and clock of the caller's, and its executor
 // unless every task is to run on one thread.
 static ein_status eini_dist_ctx(const ein_ctx *ctx, int one_thread, ein_ctx **sub) {
@@ -2118,6 +2131,7 @@ struct ein_dist {
   const ein_kernels *away;  // in whose memory they may be; NULL: nobody's but the host's
   int carried;              // 1: the fabric carries messages from there, and there
   void **held;              // per place of this process: that memory, from the first run on
+  int64_t *held_bytes;
   char **kept;              // and its memory, between runs, of which there is one at a time
   struct eini_steps_stmt *steps;    // of a schedule: per statement
   struct eini_step_home *home;      // per tensor and memory
@@ -2427,9 +2441,7 @@ static void eini_dist_settle(const ein_dist *d, eini_dist_stmt *e, int away) {
 
 // Does all of task i of this process run where the provider's memory is, and can it be merged?
 static int eini_dist_runs_away(const ein_dist *d, const eini_dist_stmt *e, int64_t i) {
-  const ein_plan *p = d->plans.plan[e->plan[i]];
-  int away = p != NULL && p->away != NULL;
-  for (int t = 0; away && t < p->ntask; t++) away = eini_task_away(&p->task[t]);
+  const int away = eini_dist_plan_away(d->plans.plan[e->plan[i]]);
   if (e->space.nagg == 1 || e->folder != NULL) return away;
   return away && d->plans.plan[e->merge[i]] != NULL &&
          (eini_space_partial(&e->space, d->fabric.first + i) > 0 ||
@@ -2565,8 +2577,7 @@ static ein_status eini_dist_stmt_plans(ein_dist *d, int k, int64_t *key, eini_di
       const ein_status st =
           eini_dist_task_plans(d, k, d->fabric.first + i, key, stride, space, m);
       if (!e->away || st != EIN_ERR_UNSUPPORTED) EINI_TRY(st);
-      while (st != EIN_OK && d->plans.n < d->plans.keys.n)  // its key has a number
-        EINI_TRY(eini_block_plan_keep(&d->plans, NULL));
+      if (st != EIN_OK) EINI_TRY(eini_dist_plan_none(&d->plans));
       there = !e->away || (st == EIN_OK && eini_dist_runs_away(d, e, i));
     }
     if (there) return EIN_OK;
@@ -2923,7 +2934,7 @@ typedef struct eini_dist_copies {
   int64_t **box;            // where its operands lie in EINI_AT_OPERAND; -1 - a move: in the block
                             //   that the move would copy
   int64_t *bytes, *start;   // per place of this process: of its memory, and where that begins
-  int64_t *held;            // bytes in the provider's memory, whose addresses are behind these
+                            //   what is in the provider's memory has addresses behind these
   int64_t total;
 } eini_dist_copies;
 
@@ -3183,12 +3194,12 @@ static ein_status eini_dist_place_memory(ein_dist *d) {
   for (int i = 0; i < d->fabric.count; i++) {
     int64_t both;
     EINI_TRY(eini_dist_place_items(d, i, 0, item, alive, &c->bytes[i]));
-    EINI_TRY(eini_dist_place_items(d, i, 1, item, alive, &c->held[i]));
+    EINI_TRY(eini_dist_place_items(d, i, 1, item, alive, &d->held_bytes[i]));
     c->start[i] = c->total;
     if (eini_add_overflow(c->total, c->bytes[i], &c->total) ||
-        eini_add_overflow(c->bytes[i], c->held[i], &both)) return EIN_ERR_TOO_LARGE;
+        eini_add_overflow(c->bytes[i], d->held_bytes[i], &both)) return EIN_ERR_TOO_LARGE;
     d->info.place_bytes = eini_max64(d->info.place_bytes, both);
-    d->info.away_bytes = eini_max64(d->info.away_bytes, c->held[i]);
+    d->info.away_bytes = eini_max64(d->info.away_bytes, d->held_bytes[i]);
   }
   return (uint64_t)c->total > SIZE_MAX / 4 ? EIN_ERR_TOO_LARGE : EIN_OK;
 }
@@ -3207,9 +3218,7 @@ static ein_status eini_dist_copies_init(ein_dist *d, eini_dist_room *m) {
   c->box = EINI_NEW(a, int64_t *, n);
   c->bytes = EINI_NEW(a, int64_t, d->fabric.count);
   c->start = EINI_NEW(a, int64_t, d->fabric.count);
-  c->held = EINI_NEW(a, int64_t, d->fabric.count);
-  if (c->first == NULL || c->box == NULL || c->bytes == NULL || c->start == NULL ||
-      c->held == NULL)
+  if (c->first == NULL || c->box == NULL || c->bytes == NULL || c->start == NULL)
     return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < d->nstmt; k++)
     for (int i = 0; i < d->fabric.count; i++)
@@ -4051,9 +4060,10 @@ static void eini_dist_zero(const eini_dist_exec *x, int tensor, eini_dist_room *
 // ---- memory of places ----
 
 static char *eini_own_at(const eini_dist_exec *x, int kind, int64_t entry) {
-  const eini_dist_copies *c = x->d->copies;
-  const int64_t i = entry % x->d->fabric.count, at = c->at[kind][entry];
-  if (c->held[i] > 0 && at >= c->bytes[i]) return (char *)x->d->held[i] + (at - c->bytes[i]);
+  const ein_dist *d = x->d;
+  const eini_dist_copies *c = d->copies;
+  const int64_t i = entry % d->fabric.count, at = c->at[kind][entry];
+  if (d->held_bytes[i] > 0 && at >= c->bytes[i]) return (char *)d->held[i] + (at - c->bytes[i]);
   return x->mem + c->start[i] + at;
 }
 
@@ -4061,10 +4071,10 @@ static char *eini_own_at(const eini_dist_exec *x, int kind, int64_t entry) {
 static ein_status eini_own_hold(const ein_dist *d) {
   const ein_kernels *k = d->away;
   for (int i = 0; k != NULL && i < d->fabric.count; i++) {
-    if (d->held[i] != NULL || d->copies->held[i] == 0) continue;
+    if (d->held[i] != NULL || d->held_bytes[i] == 0) continue;
     eini_dist_here(k, d->fabric.first + i);
     const ein_status st =
-        k->memory->hold_fn(k->user, (size_t)d->copies->held[i], &d->held[i]);
+        k->memory->hold_fn(k->user, (size_t)d->held_bytes[i], &d->held[i]);
     eini_dist_here(k, -1);
     if (st != EIN_OK) d->held[i] = NULL;
     EINI_TRY(st);
@@ -4082,11 +4092,10 @@ static void eini_own_release(const ein_dist *d) {
 }
 
 // Nothing is under way any more at any place.
-static ein_status eini_own_end(const eini_dist_exec *x, ein_status st) {
-  const ein_dist *d = x->d;
+static ein_status eini_own_end(const ein_dist *d, ein_status st) {
   for (int i = 0; d->away != NULL && i < d->fabric.count; i++) {
     ein_ticket ticket = 0;
-    if (d->copies->held[i] == 0) continue;
+    if (d->held_bytes[i] == 0) continue;
     eini_dist_here(d->away, d->fabric.first + i);
     ein_status own = d->away->memory->mark_fn(d->away->user, &ticket);
     if (own == EIN_OK && ticket != 0) own = d->away->memory->wait_fn(d->away->user, ticket);
@@ -4098,9 +4107,9 @@ static ein_status eini_own_end(const eini_dist_exec *x, ein_status st) {
 }
 
 // Says where what is posted next is. With the wires.
-static ein_status eini_own_says(const eini_dist_exec *x, int away) {
-  const ein_fabric *f = &x->d->fabric;
-  return x->d->carried ? f->memory_fn(f->user, away ? x->d->away : NULL) : EIN_OK;
+static ein_status eini_own_says(const ein_dist *d, int away) {
+  const ein_fabric *f = &d->fabric;
+  return d->carried ? f->memory_fn(f->user, away ? d->away : NULL) : EIN_OK;
 }
 
 // ---- copies there ----
@@ -4134,21 +4143,26 @@ static int eini_own_loops_of(int rank, const int64_t *shape, const int64_t *dst,
   return 1;
 }
 
-// dst[i] = src[i] for i < shape at place q, one of them or both in the provider's memory.
-static ein_status eini_own_carry(const ein_kernels *k, int64_t q, int rank, const int64_t *shape,
+// dst[i] = src[i] for i < shape at place q: by the provider where one of them is in its memory.
+static ein_status eini_own_carry(const ein_dist *d, int64_t q, int rank, const int64_t *shape,
                                  const eini_dist_end *dst, const eini_dist_end *src,
                                  const int64_t *dst_stride, const int64_t *src_stride,
                                  size_t size) {
+  const ein_kernels *k = d->away;
   eini_own_loops l;
   ein_copy c;
   ein_choice choice;
   unsigned char away[2];
   for (int r = 0; r < rank; r++)
     if (shape[r] == 0) return EIN_OK;
+  if (!dst->away && !src->away) {
+    eini_dist_copy(rank, shape, dst->data, dst_stride, src->data, src_stride, size);
+    return EIN_OK;
+  }
   if (!eini_own_loops_of(rank, shape, dst_stride, src_stride, &l)) {
     eini_dist_end to = *dst, from = *src;
     for (int64_t i = 0; i < shape[0]; i++) {
-      EINI_TRY(eini_own_carry(k, q, rank - 1, shape + 1, &to, &from, dst_stride + 1,
+      EINI_TRY(eini_own_carry(d, q, rank - 1, shape + 1, &to, &from, dst_stride + 1,
                               src_stride + 1, size));
       to.data += dst_stride[0] * (int64_t)size;
       from.data += src_stride[0] * (int64_t)size;
@@ -4176,9 +4190,8 @@ static ein_status eini_own_carry(const ein_kernels *k, int64_t q, int rank, cons
   return st;
 }
 
-// Bytes that are dense on both sides, or for all of them the same 16 (stride 0), to memory of the
-// provider, or from it; where neither is there the host copies them.
-static ein_status eini_own_bytes(const eini_dist_exec *x, int64_t q, char *dst, int dst_away,
+// Bytes that are dense on both sides, or for all of them the same 16 (stride 0).
+static ein_status eini_own_bytes(const ein_dist *d, int64_t q, char *dst, int dst_away,
                                  const char *src, int src_away, int64_t stride, int64_t bytes) {
   const int64_t one = 1;
   union { const char *c; char *v; } u;  // it is only read
@@ -4187,10 +4200,7 @@ static ein_status eini_own_bytes(const eini_dist_exec *x, int64_t q, char *dst, 
   const eini_dist_end to = eini_dist_end_of(EINI_AT_MESSAGE, dst, NULL, dst_away);
   u.c = src;
   const eini_dist_end from = eini_dist_end_of(EINI_AT_MESSAGE, u.v, NULL, src_away);
-  if (dst_away || src_away)
-    return eini_own_carry(x->d->away, q, 1, &n, &to, &from, &one, &stride, size);
-  eini_dist_copy(1, &n, dst, &one, src, &stride, size);
-  return EIN_OK;
+  return eini_own_carry(d, q, 1, &n, &to, &from, &one, &stride, size);
 }
 
 // Moves the elements of the block at `place` that lie in a box, at place q.
@@ -4208,7 +4218,7 @@ static ein_status eini_own_move(const eini_dist_exec *x, int64_t q, int define, 
   if (!eini_dist_sides(s, place, from, to, dst, src, m, at)) return EIN_OK;
   a.data += at[0] * (int64_t)size;
   b.data += at[1] * (int64_t)size;
-  return eini_own_carry(x->d->away, q, s->s->nfree, m->bto, &a, &b, m->dst, m->src, size);
+  return eini_own_carry(x->d, q, s->s->nfree, m->bto, &a, &b, m->dst, m->src, size);
 }
 
 // ---- messages ----
@@ -4251,10 +4261,10 @@ static ein_status eini_own_reduce(eini_dist_exec *x, int k, const eini_dist_move
   if (v->kind == EINI_JOB_RECEIVE && (product || e->s->fold == EIN_FOLD_SUM))
     eini_fill_value(type, product, 0, product, v->bytes / (int64_t)ein_dtype_size(type), data);
   else if (v->kind == EINI_JOB_RECEIVE)
-    made = eini_own_bytes(x, d->fabric.first, data, 0, eini_own_at(x, own, entry),
+    made = eini_own_bytes(d, d->fabric.first, data, 0, eini_own_at(x, own, entry),
                           eini_dist_is_away(d, k, own), 1, v->bytes);
   eini_flow_wires(&x->flow, 1);
-  ein_status st = eini_own_says(x, 0);
+  ein_status st = eini_own_says(d, 0);
   if (st == EIN_OK)
     st = d->fabric.reduce_fn(d->fabric.user, v->group, v->turns, v->turn, e->s->fold, type, data,
                              (size_t)v->bytes, ticket);
@@ -4262,24 +4272,37 @@ static ein_status eini_own_reduce(eini_dist_exec *x, int k, const eini_dist_move
   return st != EIN_OK ? st : made;
 }
 
-// Posts a message that is at `data`, or goes there. root: who spreads it in a group.
-static ein_status eini_own_post(eini_dist_exec *x, const eini_job *j, int root, char *data,
-                                ein_ticket *ticket) {
-  const ein_dist *d = x->d;
+// A message of place q.
+typedef struct eini_own_wire {
+  int send, away;           // away: it is in the provider's memory
+  int peer, group, turns, turn;  // as of eini_dist_moved
+  int64_t q, tag, bytes;
+} eini_own_wire;
+
+// Posts what is at `data`, or goes there.
+static ein_status eini_own_wired(const ein_dist *d, eini_flow *flow, const eini_own_wire *v,
+                                 char *data, ein_ticket *ticket) {
   const ein_fabric *f = &d->fabric;
-  const eini_dist_moved *v = &d->copies->move[j->arg];
-  const int q = f->first + j->place;
-  const int64_t tag = eini_own_tag(d, j, v);
-  eini_flow_wires(&x->flow, 1);
-  ein_status st = eini_own_says(x, v->away);
+  const int q = (int)v->q;
+  eini_flow_wires(flow, 1);
+  ein_status st = eini_own_says(d, v->away);
   if (st != EIN_OK) st = EIN_ERR_INTERNAL;  // others wait in vain: it said yes before
   else if (v->group >= 0)
-    st = f->spread_fn(f->user, v->group, v->turns, v->turn, root, data, (size_t)v->bytes, ticket);
-  else if (v->kind == EINI_JOB_SEND)
-    st = f->send_fn(f->user, q, v->peer, tag, data, (size_t)v->bytes, ticket);
-  else st = f->recv_fn(f->user, q, v->peer, tag, data, (size_t)v->bytes, ticket);
-  eini_flow_wires(&x->flow, 0);
+    st = f->spread_fn(f->user, v->group, v->turns, v->turn, v->send ? q : v->peer, data,
+                      (size_t)v->bytes, ticket);
+  else if (v->send) st = f->send_fn(f->user, q, v->peer, v->tag, data, (size_t)v->bytes, ticket);
+  else st = f->recv_fn(f->user, q, v->peer, v->tag, data, (size_t)v->bytes, ticket);
+  eini_flow_wires(flow, 0);
   return st;
+}
+
+static ein_status eini_own_post(eini_dist_exec *x, const eini_job *j, char *data,
+                                ein_ticket *ticket) {
+  const ein_dist *d = x->d;
+  const eini_dist_moved *v = &d->copies->move[j->arg];
+  const eini_own_wire w = {v->kind == EINI_JOB_SEND, v->away, v->peer, v->group, v->turns, v->turn,
+                           (int64_t)d->fabric.first + j->place, eini_own_tag(d, j, v), v->bytes};
+  return eini_own_wired(d, &x->flow, &w, data, ticket);
 }
 
 static ein_status eini_own_receive(eini_dist_exec *x, const eini_job *j, ein_ticket *ticket) {
@@ -4295,7 +4318,7 @@ static ein_status eini_own_receive(eini_dist_exec *x, const eini_job *j, ein_tic
              : v->direct ? eini_own_box(x, entry, v->operand) + v->at
                          : eini_own_at(x, EINI_AT_INBOX, entry) + v->at;
   if (v->level >= 0 && v->group >= 0) return eini_own_reduce(x, j->stmt, v, to, ticket);
-  return eini_own_post(x, j, v->peer, to, ticket);
+  return eini_own_post(x, j, to, ticket);
 }
 
 static ein_status eini_own_send(eini_dist_exec *x, eini_dist_worker *w, const eini_job *j,
@@ -4315,7 +4338,7 @@ static ein_status eini_own_send(eini_dist_exec *x, eini_dist_worker *w, const ei
     from = eini_own_at(x, EINI_AT_PART, entry);
     if (!v->direct) {
       char *to = eini_own_at(x, EINI_AT_OUTBOX, entry) + v->at;
-      if (!failed) packed = eini_own_bytes(x, q, to, 0, from, 1, 1, v->bytes);
+      if (!failed) packed = eini_own_bytes(d, q, to, 0, from, 1, 1, v->bytes);
       from = to;
     }
   } else {
@@ -4331,7 +4354,7 @@ static ein_status eini_own_send(eini_dist_exec *x, eini_dist_worker *w, const ei
   }
   const ein_status st = v->level >= 0 && v->group >= 0
                             ? eini_own_reduce(x, j->stmt, v, from, ticket)
-                            : eini_own_post(x, j, (int)q, from, ticket);
+                            : eini_own_post(x, j, from, ticket);
   return st != EIN_OK ? st : packed;
 }
 
@@ -4359,7 +4382,7 @@ static ein_status eini_own_operands(eini_dist_exec *x, eini_dist_worker *w, int 
     } else {
       w->in[o] = eini_own_box(x, entry, o);
       if (d->stmt[d->tensor[t].define[0]].s->rest == EIN_REST_ZERO)
-        EINI_TRY(eini_own_bytes(x, q, eini_own_box(x, entry, o), e->away, zero, 0, 0,
+        EINI_TRY(eini_own_bytes(d, q, eini_own_box(x, entry, o), e->away, zero, 0, 0,
                                 eini_dist_box_bytes(d, e, q, o, m)));
     }
   }
@@ -7392,7 +7415,8 @@ static ein_status eini_dist_build(ein_ctx *ctx, ein_dist *d) {
   EINI_TRY(eini_dist_ctx(ctx, d->fabric.threads, &d->plans.ctx));
   eini_dist_provider(d);
   d->held = EINI_NEW(&d->arena, void *, d->fabric.count);
-  if (d->held == NULL) return EIN_ERR_NO_MEMORY;
+  d->held_bytes = EINI_NEW(&d->arena, int64_t, d->fabric.count);
+  if (d->held == NULL || d->held_bytes == NULL) return EIN_ERR_NO_MEMORY;
   d->plans.a = &d->arena;
   d->plans.path = d->desc.path;
   if (d->desc.schedule != NULL) {
@@ -7737,7 +7761,7 @@ static ein_status eini_dist_run(const ein_dist *d, const ein_run *run, ein_dist_
   x.flow.done_fn = eini_dist_job_done;
   x.flow.over_fn = eini_dist_job_over;
   x.flow.user = &x;
-  const ein_status st = eini_own_end(&x, eini_flow_all(&x.flow, &d->executor));
+  const ein_status st = eini_own_end(d, eini_flow_all(&x.flow, &d->executor));
   for (int i = 0; i < d->width && x.worker[i].sent != NULL; i++)
     for (int q = 0; q < d->fabric.places; q++) eini_dist_sent(stats, q, x.worker[i].sent[q]);
   return eini_dist_failed(run, st, d->width, x.worker[0].error, sizeof *x.worker);

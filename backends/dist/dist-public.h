@@ -187,7 +187,8 @@ static ein_status eini_dist_build(ein_ctx *ctx, ein_dist *d) {
   EINI_TRY(eini_dist_ctx(ctx, d->fabric.threads, &d->plans.ctx));
   eini_dist_provider(d);
   d->held = EINI_NEW(&d->arena, void *, d->fabric.count);
-  if (d->held == NULL) return EIN_ERR_NO_MEMORY;
+  d->held_bytes = EINI_NEW(&d->arena, int64_t, d->fabric.count);
+  if (d->held == NULL || d->held_bytes == NULL) return EIN_ERR_NO_MEMORY;
   d->plans.a = &d->arena;
   d->plans.path = d->desc.path;
   if (d->desc.schedule != NULL) {
@@ -532,7 +533,7 @@ static ein_status eini_dist_run(const ein_dist *d, const ein_run *run, ein_dist_
   x.flow.done_fn = eini_dist_job_done;
   x.flow.over_fn = eini_dist_job_over;
   x.flow.user = &x;
-  const ein_status st = eini_own_end(&x, eini_flow_all(&x.flow, &d->executor));
+  const ein_status st = eini_own_end(d, eini_flow_all(&x.flow, &d->executor));
   for (int i = 0; i < d->width && x.worker[i].sent != NULL; i++)
     for (int q = 0; q < d->fabric.places; q++) eini_dist_sent(stats, q, x.worker[i].sent[q]);
   return eini_dist_failed(run, st, d->width, x.worker[0].error, sizeof *x.worker);
