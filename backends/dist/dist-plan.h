@@ -353,11 +353,12 @@ static int eini_dist_may_reduce(const ein_dist *d, const eini_dist_stmt *e) {
   return d->fabric.reduce_fn != NULL && e->space.nagg >= EINI_DIST_GROUP && eini_dist_any_tree(e);
 }
 
-// The provider in whose memory places that do not share any may have theirs.
+// The provider in whose memory places that do not share any may have theirs. Plans of deterministic
+// graphs have none.
 static void eini_dist_provider(ein_dist *d) {
   const ein_fabric *f = &d->fabric;
   const ein_ctx *c = d->plans.ctx;
-  if (f->shared || eini_dist_clocked(d) || d->desc.schedule != NULL || d->g->ordered) return;
+  if (f->shared || eini_dist_clocked(d) || d->g->ordered) return;
   for (int i = 0; i < c->nkernels && d->away == NULL; i++)
     if (c->kernels[i]->memory != NULL) d->away = c->kernels[i];
   if (d->away != NULL && d->away->memory->hold_fn == NULL) d->away = NULL;

@@ -562,8 +562,8 @@ EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_d
   const int64_t moved = d->copies != NULL ? d->copies->total : d->temp_bytes;
   if (stats != NULL) eini_dist_stats_clear(stats);
   if (st == EIN_OK) st = eini_dist_room_of(d, run, &mem, &own);
-  if (st == EIN_OK && d->steps != NULL) st = eini_steps_begin(d, run, mem, &x);
   if (st == EIN_OK) st = eini_own_hold(d);
+  if (st == EIN_OK && d->steps != NULL) st = eini_steps_begin(d, run, mem, &x);
   if (st == EIN_OK && f->room_fn != NULL) st = f->room_fn(f->user, d->jobs.ntransfer, moved);
   st = eini_dist_agree(f, st);  // before anybody waits for a message
   if (st == EIN_OK)
