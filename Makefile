@@ -39,7 +39,8 @@ TESTS    = math npy views extreme path split contract einsum program builder can
            fusion groups gradient batch many widths memory memory_fit overflow kernels choice \
            decomp hostile dist dealt order rates cpu cpu_direct cpu_gett cpu_safe special grammar \
            users provider store distribution schedule steps grids dtensor scatter within nodes \
-           cuda device device_groups device_along devices rewrite equal rearrange operator race
+           cuda device device_groups device_along devices device_steps rewrite equal rearrange \
+           operator race
 FUZZERS  = npy program expr
 EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads 08_graph 09_cpu \
            10_gradient 11_places 12_llama 17_cuda $(if $(FFTW_LIBS),18_fftw)
@@ -49,8 +50,8 @@ LIBRARY_H  = einsum.h $(wildcard backends/*.h)
 HEADERS    = $(LIBRARY_H) $(wildcard tools/*.h) $(B)/fresh
 TEST_BIN   = $(TESTS:%=$(B)/test_%)
 # Minutes to compile with sanitizers, and san-kernels-cpu runs the same kernels.
-SAN_TESTS  = $(filter-out order cpu_direct cpu_gett cuda device device_groups device_along devices,\
-               $(TESTS))
+SAN_TESTS  = $(filter-out order cpu_direct cpu_gett cuda device device_groups device_along devices \
+               device_steps,$(TESTS))
 SAN_BIN    = $(SAN_TESTS:%=$(B)/san/test_%) $(B)/san/test_kernels_cpu $(B)/san/test_extreme_cpu
 FUZZ_BIN   = $(FUZZERS:%=$(B)/fuzz_%)
 EX_BIN     = $(EXAMPLES:%=$(B)/%)
@@ -247,8 +248,8 @@ CUDA_ALL = $(B)/library.o $(B)/library_cuda.o
 $(B)/test_cuda $(B)/test_device: $(B)/test_%: tests/test_%.c $(TEST_C) $(CUDA_ALL)
 	$(BUILD) -Wall -Wextra -o $@ $< $(CUDA_ALL) $(LINK)
 
-$(B)/test_device_groups $(B)/test_device_along $(B)/test_devices: $(B)/test_%: tests/test_%.c \
-  $(TEST_C) \
+$(B)/test_device_groups $(B)/test_device_along $(B)/test_devices \
+  $(B)/test_device_steps: $(B)/test_%: tests/test_%.c $(TEST_C) \
   $(if $(SHARED),$(B)/library.o $(B)/library_cuda.o)
 	$(BUILD) $(call linked,$(B)/library.o $(B)/library_cuda.o) $(LINK)
 
@@ -429,7 +430,8 @@ steps: $(RUN_STEPS:%=step-%)
 step-names:
 	@echo $(RUN_STEPS)
 
-DEVICE_STEPS = $(patsubst %,step-test-%,cuda device device_groups device_along devices)
+DEVICE_STEPS = $(patsubst %,step-test-%,cuda device device_groups device_along devices \
+                 device_steps)
 $(filter-out $(DEVICE_STEPS),$(TESTS:%=step-test-%)): step-test-%: $(B)/test_%
 	$(STEP) test-$* $<
 

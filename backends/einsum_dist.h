@@ -148,6 +148,10 @@
 // theirs there, of statements all of whose tasks run there: ein_dist_info.away_bytes at most at a
 // place, which the plan takes at its first run and keeps. A fabric that can (ein_fabric.memory_fn)
 // carries messages from there and there: between places of a process the provider copies them.
+// Under a schedule that is what places hold of tensors that a run does not bind at them, what they
+// fetch, and results. States stay at home, where the host merges them; so do statements whose
+// schedule names other kernels, and what reads sums of indices as they were written. Of a
+// deterministic graph nothing is there, as no provider runs it that has memory of its own.
 //
 //
 // DETERMINISM
@@ -876,6 +880,19 @@ static ein_status eini_dist_plan(eini_block_plans *l, const eini_dist_job *j, co
   ein_status st = eini_dist_block_build(l, j, &g, &plan);
   eini_graph_free(g);
   return st == EIN_OK ? eini_block_plan_keep(l, plan) : st;
+}
+
+// Does all of a plan run where a provider's memory is? NULL: it could not be made.
+static int eini_dist_plan_away(const ein_plan *p) {
+  int away = p != NULL && p->away != NULL;
+  for (int t = 0; away && t < p->ntask; t++) away = eini_task_away(&p->task[t]);
+  return away;
+}
+
+// A plan of blocks could not be made in the provider's memory: its key has a number.
+static ein_status eini_dist_plan_none(eini_block_plans *l) {
+  while (l->n < l->keys.n) EINI_TRY(eini_block_plan_keep(l, NULL));
+  return EIN_OK;
 }
 
 // A ctx for the plans of tasks: allocator, kernels and clock of the caller's, and its executor
@@ -2118,6 +2135,7 @@ struct ein_dist {
   const ein_kernels *away;  // in whose memory they may be; NULL: nobody's but the host's
   int carried;              // 1: the fabric carries messages from there, and there
   void **held;              // per place of this process: that memory, from the first run on
+  int64_t *held_bytes;
   char **kept;              // and its memory, between runs, of which there is one at a time
   struct eini_steps_stmt *steps;    // of a schedule: per statement
   struct eini_step_home *home;      // per tensor and memory
@@ -2400,11 +2418,12 @@ static int eini_dist_may_reduce(const ein_dist *d, const eini_dist_stmt *e) {
   return d->fabric.reduce_fn != NULL && e->space.nagg >= EINI_DIST_GROUP && eini_dist_any_tree(e);
 }
 
-// The provider in whose memory places that do not share any may have theirs.
+// The provider in whose memory places that do not share any may have theirs. Plans of deterministic
+// graphs have none.
 static void eini_dist_provider(ein_dist *d) {
   const ein_fabric *f = &d->fabric;
   const ein_ctx *c = d->plans.ctx;
-  if (f->shared || eini_dist_clocked(d) || d->desc.schedule != NULL || d->g->ordered) return;
+  if (f->shared || eini_dist_clocked(d) || d->g->ordered) return;
   for (int i = 0; i < c->nkernels && d->away == NULL; i++)
     if (c->kernels[i]->memory != NULL) d->away = c->kernels[i];
   if (d->away != NULL && d->away->memory->hold_fn == NULL) d->away = NULL;
@@ -2427,9 +2446,7 @@ static void eini_dist_settle(const ein_dist *d, eini_dist_stmt *e, int away) {
 
 // Does all of task i of this process run where the provider's memory is, and can it be merged?
 static int eini_dist_runs_away(const ein_dist *d, const eini_dist_stmt *e, int64_t i) {
-  const ein_plan *p = d->plans.plan[e->plan[i]];
-  int away = p != NULL && p->away != NULL;
-  for (int t = 0; away && t < p->ntask; t++) away = eini_task_away(&p->task[t]);
+  const int away = eini_dist_plan_away(d->plans.plan[e->plan[i]]);
   if (e->space.nagg == 1 || e->folder != NULL) return away;
   return away && d->plans.plan[e->merge[i]] != NULL &&
          (eini_space_partial(&e->space, d->fabric.first + i) > 0 ||
@@ -2565,8 +2582,7 @@ static ein_status eini_dist_stmt_plans(ein_dist *d, int k, int64_t *key, eini_di
       const ein_status st =
           eini_dist_task_plans(d, k, d->fabric.first + i, key, stride, space, m);
       if (!e->away || st != EIN_ERR_UNSUPPORTED) EINI_TRY(st);
-      while (st != EIN_OK && d->plans.n < d->plans.keys.n)  // its key has a number
-        EINI_TRY(eini_block_plan_keep(&d->plans, NULL));
+      if (st != EIN_OK) EINI_TRY(eini_dist_plan_none(&d->plans));
       there = !e->away || (st == EIN_OK && eini_dist_runs_away(d, e, i));
     }
     if (there) return EIN_OK;
@@ -2923,7 +2939,7 @@ typedef struct eini_dist_copies {
   int64_t **box;            // where its operands lie in EINI_AT_OPERAND; -1 - a move: in the block
                             //   that the move would copy
   int64_t *bytes, *start;   // per place of this process: of its memory, and where that begins
-  int64_t *held;            // bytes in the provider's memory, whose addresses are behind these
+                            //   what is in the provider's memory has addresses behind these
   int64_t total;
 } eini_dist_copies;
 
@@ -3183,12 +3199,12 @@ static ein_status eini_dist_place_memory(ein_dist *d) {
   for (int i = 0; i < d->fabric.count; i++) {
     int64_t both;
     EINI_TRY(eini_dist_place_items(d, i, 0, item, alive, &c->bytes[i]));
-    EINI_TRY(eini_dist_place_items(d, i, 1, item, alive, &c->held[i]));
+    EINI_TRY(eini_dist_place_items(d, i, 1, item, alive, &d->held_bytes[i]));
     c->start[i] = c->total;
     if (eini_add_overflow(c->total, c->bytes[i], &c->total) ||
-        eini_add_overflow(c->bytes[i], c->held[i], &both)) return EIN_ERR_TOO_LARGE;
+        eini_add_overflow(c->bytes[i], d->held_bytes[i], &both)) return EIN_ERR_TOO_LARGE;
     d->info.place_bytes = eini_max64(d->info.place_bytes, both);
-    d->info.away_bytes = eini_max64(d->info.away_bytes, c->held[i]);
+    d->info.away_bytes = eini_max64(d->info.away_bytes, d->held_bytes[i]);
   }
   return (uint64_t)c->total > SIZE_MAX / 4 ? EIN_ERR_TOO_LARGE : EIN_OK;
 }
@@ -3207,9 +3223,7 @@ static ein_status eini_dist_copies_init(ein_dist *d, eini_dist_room *m) {
   c->box = EINI_NEW(a, int64_t *, n);
   c->bytes = EINI_NEW(a, int64_t, d->fabric.count);
   c->start = EINI_NEW(a, int64_t, d->fabric.count);
-  c->held = EINI_NEW(a, int64_t, d->fabric.count);
-  if (c->first == NULL || c->box == NULL || c->bytes == NULL || c->start == NULL ||
-      c->held == NULL)
+  if (c->first == NULL || c->box == NULL || c->bytes == NULL || c->start == NULL)
     return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < d->nstmt; k++)
     for (int i = 0; i < d->fabric.count; i++)
@@ -4051,9 +4065,10 @@ static void eini_dist_zero(const eini_dist_exec *x, int tensor, eini_dist_room *
 // ---- memory of places ----
 
 static char *eini_own_at(const eini_dist_exec *x, int kind, int64_t entry) {
-  const eini_dist_copies *c = x->d->copies;
-  const int64_t i = entry % x->d->fabric.count, at = c->at[kind][entry];
-  if (c->held[i] > 0 && at >= c->bytes[i]) return (char *)x->d->held[i] + (at - c->bytes[i]);
+  const ein_dist *d = x->d;
+  const eini_dist_copies *c = d->copies;
+  const int64_t i = entry % d->fabric.count, at = c->at[kind][entry];
+  if (d->held_bytes[i] > 0 && at >= c->bytes[i]) return (char *)d->held[i] + (at - c->bytes[i]);
   return x->mem + c->start[i] + at;
 }
 
@@ -4061,10 +4076,10 @@ static char *eini_own_at(const eini_dist_exec *x, int kind, int64_t entry) {
 static ein_status eini_own_hold(const ein_dist *d) {
   const ein_kernels *k = d->away;
   for (int i = 0; k != NULL && i < d->fabric.count; i++) {
-    if (d->held[i] != NULL || d->copies->held[i] == 0) continue;
+    if (d->held[i] != NULL || d->held_bytes[i] == 0) continue;
     eini_dist_here(k, d->fabric.first + i);
     const ein_status st =
-        k->memory->hold_fn(k->user, (size_t)d->copies->held[i], &d->held[i]);
+        k->memory->hold_fn(k->user, (size_t)d->held_bytes[i], &d->held[i]);
     eini_dist_here(k, -1);
     if (st != EIN_OK) d->held[i] = NULL;
     EINI_TRY(st);
@@ -4082,11 +4097,10 @@ static void eini_own_release(const ein_dist *d) {
 }
 
 // Nothing is under way any more at any place.
-static ein_status eini_own_end(const eini_dist_exec *x, ein_status st) {
-  const ein_dist *d = x->d;
+static ein_status eini_own_end(const ein_dist *d, ein_status st) {
   for (int i = 0; d->away != NULL && i < d->fabric.count; i++) {
     ein_ticket ticket = 0;
-    if (d->copies->held[i] == 0) continue;
+    if (d->held_bytes[i] == 0) continue;
     eini_dist_here(d->away, d->fabric.first + i);
     ein_status own = d->away->memory->mark_fn(d->away->user, &ticket);
     if (own == EIN_OK && ticket != 0) own = d->away->memory->wait_fn(d->away->user, ticket);
@@ -4098,9 +4112,9 @@ static ein_status eini_own_end(const eini_dist_exec *x, ein_status st) {
 }
 
 // Says where what is posted next is. With the wires.
-static ein_status eini_own_says(const eini_dist_exec *x, int away) {
-  const ein_fabric *f = &x->d->fabric;
-  return x->d->carried ? f->memory_fn(f->user, away ? x->d->away : NULL) : EIN_OK;
+static ein_status eini_own_says(const ein_dist *d, int away) {
+  const ein_fabric *f = &d->fabric;
+  return d->carried ? f->memory_fn(f->user, away ? d->away : NULL) : EIN_OK;
 }
 
 // ---- copies there ----
@@ -4134,21 +4148,26 @@ static int eini_own_loops_of(int rank, const int64_t *shape, const int64_t *dst,
   return 1;
 }
 
-// dst[i] = src[i] for i < shape at place q, one of them or both in the provider's memory.
-static ein_status eini_own_carry(const ein_kernels *k, int64_t q, int rank, const int64_t *shape,
+// dst[i] = src[i] for i < shape at place q: by the provider where one of them is in its memory.
+static ein_status eini_own_carry(const ein_dist *d, int64_t q, int rank, const int64_t *shape,
                                  const eini_dist_end *dst, const eini_dist_end *src,
                                  const int64_t *dst_stride, const int64_t *src_stride,
                                  size_t size) {
+  const ein_kernels *k = d->away;
   eini_own_loops l;
   ein_copy c;
   ein_choice choice;
   unsigned char away[2];
   for (int r = 0; r < rank; r++)
     if (shape[r] == 0) return EIN_OK;
+  if (!dst->away && !src->away) {
+    eini_dist_copy(rank, shape, dst->data, dst_stride, src->data, src_stride, size);
+    return EIN_OK;
+  }
   if (!eini_own_loops_of(rank, shape, dst_stride, src_stride, &l)) {
     eini_dist_end to = *dst, from = *src;
     for (int64_t i = 0; i < shape[0]; i++) {
-      EINI_TRY(eini_own_carry(k, q, rank - 1, shape + 1, &to, &from, dst_stride + 1,
+      EINI_TRY(eini_own_carry(d, q, rank - 1, shape + 1, &to, &from, dst_stride + 1,
                               src_stride + 1, size));
       to.data += dst_stride[0] * (int64_t)size;
       from.data += src_stride[0] * (int64_t)size;
@@ -4176,9 +4195,8 @@ static ein_status eini_own_carry(const ein_kernels *k, int64_t q, int rank, cons
   return st;
 }
 
-// Bytes that are dense on both sides, or for all of them the same 16 (stride 0), to memory of the
-// provider, or from it; where neither is there the host copies them.
-static ein_status eini_own_bytes(const eini_dist_exec *x, int64_t q, char *dst, int dst_away,
+// Bytes that are dense on both sides, or for all of them the same 16 (stride 0).
+static ein_status eini_own_bytes(const ein_dist *d, int64_t q, char *dst, int dst_away,
                                  const char *src, int src_away, int64_t stride, int64_t bytes) {
   const int64_t one = 1;
   union { const char *c; char *v; } u;  // it is only read
@@ -4187,10 +4205,7 @@ static ein_status eini_own_bytes(const eini_dist_exec *x, int64_t q, char *dst, 
   const eini_dist_end to = eini_dist_end_of(EINI_AT_MESSAGE, dst, NULL, dst_away);
   u.c = src;
   const eini_dist_end from = eini_dist_end_of(EINI_AT_MESSAGE, u.v, NULL, src_away);
-  if (dst_away || src_away)
-    return eini_own_carry(x->d->away, q, 1, &n, &to, &from, &one, &stride, size);
-  eini_dist_copy(1, &n, dst, &one, src, &stride, size);
-  return EIN_OK;
+  return eini_own_carry(d, q, 1, &n, &to, &from, &one, &stride, size);
 }
 
 // Moves the elements of the block at `place` that lie in a box, at place q.
@@ -4208,7 +4223,7 @@ static ein_status eini_own_move(const eini_dist_exec *x, int64_t q, int define, 
   if (!eini_dist_sides(s, place, from, to, dst, src, m, at)) return EIN_OK;
   a.data += at[0] * (int64_t)size;
   b.data += at[1] * (int64_t)size;
-  return eini_own_carry(x->d->away, q, s->s->nfree, m->bto, &a, &b, m->dst, m->src, size);
+  return eini_own_carry(x->d, q, s->s->nfree, m->bto, &a, &b, m->dst, m->src, size);
 }
 
 // ---- messages ----
@@ -4251,10 +4266,10 @@ static ein_status eini_own_reduce(eini_dist_exec *x, int k, const eini_dist_move
   if (v->kind == EINI_JOB_RECEIVE && (product || e->s->fold == EIN_FOLD_SUM))
     eini_fill_value(type, product, 0, product, v->bytes / (int64_t)ein_dtype_size(type), data);
   else if (v->kind == EINI_JOB_RECEIVE)
-    made = eini_own_bytes(x, d->fabric.first, data, 0, eini_own_at(x, own, entry),
+    made = eini_own_bytes(d, d->fabric.first, data, 0, eini_own_at(x, own, entry),
                           eini_dist_is_away(d, k, own), 1, v->bytes);
   eini_flow_wires(&x->flow, 1);
-  ein_status st = eini_own_says(x, 0);
+  ein_status st = eini_own_says(d, 0);
   if (st == EIN_OK)
     st = d->fabric.reduce_fn(d->fabric.user, v->group, v->turns, v->turn, e->s->fold, type, data,
                              (size_t)v->bytes, ticket);
@@ -4262,24 +4277,37 @@ static ein_status eini_own_reduce(eini_dist_exec *x, int k, const eini_dist_move
   return st != EIN_OK ? st : made;
 }
 
-// Posts a message that is at `data`, or goes there. root: who spreads it in a group.
-static ein_status eini_own_post(eini_dist_exec *x, const eini_job *j, int root, char *data,
-                                ein_ticket *ticket) {
-  const ein_dist *d = x->d;
+// A message of place q.
+typedef struct eini_own_wire {
+  int send, away;           // away: it is in the provider's memory
+  int peer, group, turns, turn;  // as of eini_dist_moved
+  int64_t q, tag, bytes;
+} eini_own_wire;
+
+// Posts what is at `data`, or goes there.
+static ein_status eini_own_wired(const ein_dist *d, eini_flow *flow, const eini_own_wire *v,
+                                 char *data, ein_ticket *ticket) {
   const ein_fabric *f = &d->fabric;
-  const eini_dist_moved *v = &d->copies->move[j->arg];
-  const int q = f->first + j->place;
-  const int64_t tag = eini_own_tag(d, j, v);
-  eini_flow_wires(&x->flow, 1);
-  ein_status st = eini_own_says(x, v->away);
+  const int q = (int)v->q;
+  eini_flow_wires(flow, 1);
+  ein_status st = eini_own_says(d, v->away);
   if (st != EIN_OK) st = EIN_ERR_INTERNAL;  // others wait in vain: it said yes before
   else if (v->group >= 0)
-    st = f->spread_fn(f->user, v->group, v->turns, v->turn, root, data, (size_t)v->bytes, ticket);
-  else if (v->kind == EINI_JOB_SEND)
-    st = f->send_fn(f->user, q, v->peer, tag, data, (size_t)v->bytes, ticket);
-  else st = f->recv_fn(f->user, q, v->peer, tag, data, (size_t)v->bytes, ticket);
-  eini_flow_wires(&x->flow, 0);
+    st = f->spread_fn(f->user, v->group, v->turns, v->turn, v->send ? q : v->peer, data,
+                      (size_t)v->bytes, ticket);
+  else if (v->send) st = f->send_fn(f->user, q, v->peer, v->tag, data, (size_t)v->bytes, ticket);
+  else st = f->recv_fn(f->user, q, v->peer, v->tag, data, (size_t)v->bytes, ticket);
+  eini_flow_wires(flow, 0);
   return st;
+}
+
+static ein_status eini_own_post(eini_dist_exec *x, const eini_job *j, char *data,
+                                ein_ticket *ticket) {
+  const ein_dist *d = x->d;
+  const eini_dist_moved *v = &d->copies->move[j->arg];
+  const eini_own_wire w = {v->kind == EINI_JOB_SEND, v->away, v->peer, v->group, v->turns, v->turn,
+                           (int64_t)d->fabric.first + j->place, eini_own_tag(d, j, v), v->bytes};
+  return eini_own_wired(d, &x->flow, &w, data, ticket);
 }
 
 static ein_status eini_own_receive(eini_dist_exec *x, const eini_job *j, ein_ticket *ticket) {
@@ -4295,7 +4323,7 @@ static ein_status eini_own_receive(eini_dist_exec *x, const eini_job *j, ein_tic
              : v->direct ? eini_own_box(x, entry, v->operand) + v->at
                          : eini_own_at(x, EINI_AT_INBOX, entry) + v->at;
   if (v->level >= 0 && v->group >= 0) return eini_own_reduce(x, j->stmt, v, to, ticket);
-  return eini_own_post(x, j, v->peer, to, ticket);
+  return eini_own_post(x, j, to, ticket);
 }
 
 static ein_status eini_own_send(eini_dist_exec *x, eini_dist_worker *w, const eini_job *j,
@@ -4315,7 +4343,7 @@ static ein_status eini_own_send(eini_dist_exec *x, eini_dist_worker *w, const ei
     from = eini_own_at(x, EINI_AT_PART, entry);
     if (!v->direct) {
       char *to = eini_own_at(x, EINI_AT_OUTBOX, entry) + v->at;
-      if (!failed) packed = eini_own_bytes(x, q, to, 0, from, 1, 1, v->bytes);
+      if (!failed) packed = eini_own_bytes(d, q, to, 0, from, 1, 1, v->bytes);
       from = to;
     }
   } else {
@@ -4331,7 +4359,7 @@ static ein_status eini_own_send(eini_dist_exec *x, eini_dist_worker *w, const ei
   }
   const ein_status st = v->level >= 0 && v->group >= 0
                             ? eini_own_reduce(x, j->stmt, v, from, ticket)
-                            : eini_own_post(x, j, (int)q, from, ticket);
+                            : eini_own_post(x, j, from, ticket);
   return st != EIN_OK ? st : packed;
 }
 
@@ -4359,7 +4387,7 @@ static ein_status eini_own_operands(eini_dist_exec *x, eini_dist_worker *w, int 
     } else {
       w->in[o] = eini_own_box(x, entry, o);
       if (d->stmt[d->tensor[t].define[0]].s->rest == EIN_REST_ZERO)
-        EINI_TRY(eini_own_bytes(x, q, eini_own_box(x, entry, o), e->away, zero, 0, 0,
+        EINI_TRY(eini_own_bytes(d, q, eini_own_box(x, entry, o), e->away, zero, 0, 0,
                                 eini_dist_box_bytes(d, e, q, o, m)));
     }
   }
@@ -5016,6 +5044,7 @@ static ein_status eini_timer_make(eini_arena *a, int places, const ein_machine *
 typedef struct eini_step_box {
   int64_t *lo, *hi, *stride;
   char *data;
+  int away;                 // 1: in the provider's memory
 } eini_step_box;
 
 // What a memory holds of a tensor: the hull.
@@ -5048,21 +5077,23 @@ typedef struct eini_step_move {
   int64_t bytes, at;        // in the place's memory of messages
 } eini_step_move;
 
-// Arrays by memory have one entry where it is shared, else one for each place of the process.
+// Arrays by memory have one entry where it is shared, else one for each place of the process; those
+// by side have these for what is at home and, behind them, for what is in the provider's memory.
 typedef struct eini_steps_stmt {
   eini_tour w;              // its nest and owners; what changes is a worker's
   int whole, parallel;      // whole: what goes home is complete; parallel: a loop, or -1
   eini_folder states;
   const eini_folder *folder;  // states, where results are: folds cut that carry some; else NULL
   size_t wide;              // bytes of what is computed for a result
+  int away, part_away;      // as of eini_dist_stmt: of operands that are fetched, and of results
   int64_t *cut;
   int64_t first, npoint;    // points of the places of this process
   size_t *box;              // per point: bytes of operands, of the partial result, and of a block
-  int64_t *box_at;          // and where they lie, from the boxes of the memory on
-  eini_step_box *sum;       // by memory: partial results that come home, and where
-  int64_t *sum_at;
-  int64_t *boxes_at, *boxes_bytes, *inbox_at, *inbox_bytes;  // by memory
-  int64_t *nround, *in, *out;  // by memory: steps with messages; bytes of one, at most
+  int64_t *box_at;          // and where they lie, from the boxes of their side on
+  eini_step_box *sum;       // by memory: partial results that come home, first of these boxes
+  int64_t *boxes_at, *boxes_bytes, *inbox_at, *inbox_bytes;  // by side
+  int64_t *in, *out;        // by side: bytes of the messages of a step, at most
+  int64_t *nround;          // by memory: steps with messages
   int64_t *total;           // per place: tasks, messages, bytes received, sent
   int64_t plan;             // 1 + the number of its first plan; 0: none
   int64_t ntask, captask, nmove, capmove;
@@ -5102,6 +5133,7 @@ typedef struct eini_staged {
   int64_t *meet, *pick;
   int64_t *key, *len, *boxes;
   const int64_t **stride;
+  int *space;
   eini_step_point point;
   char error[192];          // of a task that failed
 } eini_staged;
@@ -5118,6 +5150,21 @@ static int64_t eini_steps_memory(const ein_dist *d, int64_t place) {
   return d->fabric.shared ? 0 : place - d->fabric.first;
 }
 
+// Where what a memory has is counted, at home or in the provider's memory.
+static int64_t eini_steps_side(const ein_dist *d, int64_t memory, int away) {
+  return away ? eini_steps_memories(d) + memory : memory;
+}
+
+// Is box k of a point, an operand or behind them a result, in the provider's memory?
+static int eini_steps_is_away(const eini_steps_stmt *e, int k) {
+  return k < e->w.n->s->noperand ? e->away : e->part_away;
+}
+
+// Are messages of access k?
+static int eini_steps_wired(const ein_dist *d, const eini_steps_stmt *e, int k) {
+  return d->carried && eini_steps_is_away(e, k);
+}
+
 // Does every place read where the tensor is?
 static int eini_steps_one(const ein_dist *d) { return d->fabric.shared || d->fabric.places == 1; }
 
@@ -5131,6 +5178,7 @@ static size_t eini_steps_scratch(const ein_dist *d, eini_staged *x, char *mem) {
                                           8 + 4 * r + r * r + 3 * boxes * r, sizeof *p);
   x->axis = (eini_axis_owners *)eini_dist_carve(mem, &n, EINI_NAMES_MAX, sizeof *x->axis);
   x->stride = (const int64_t **)eini_dist_carve(mem, &n, r, sizeof *x->stride);
+  x->space = (int *)eini_dist_carve(mem, &n, r, sizeof *x->space);
   x->point.box = (eini_step_box *)eini_dist_carve(mem, &n, r, sizeof *x->point.box);
   x->point.in = (const void **)eini_dist_carve(mem, &n, r, sizeof *x->point.in);
   x->point.param = (ein_scalar *)eini_dist_carve(mem, &n, d->g->nparam + r, sizeof(ein_scalar));
@@ -5208,9 +5256,10 @@ static size_t eini_steps_bytes(int rank, const int64_t *shape, size_t size) {
   return (size_t)n * size;
 }
 
-// Address `at` of a memory.
-static char *eini_steps_mem(const eini_staged *x, int64_t memory, int64_t at) {
-  return x->run == NULL ? NULL : x->mem + x->d->start[memory] + at;
+// Address `at` of a memory, at home or in the provider's.
+static char *eini_steps_mem(const eini_staged *x, int64_t memory, int away, int64_t at) {
+  if (x->run == NULL) return NULL;
+  return (away ? (char *)x->d->held[memory] : x->mem + x->d->start[memory]) + at;
 }
 
 // Tensor t in a memory.
@@ -5219,13 +5268,15 @@ static eini_step_box eini_steps_home(const eini_staged *x, int t, int64_t memory
   eini_step_box b = h->box;
   b.data = h->own && x->run != NULL
                ? eini_dist_bound(x->d, x->run, t, x->d->desc.blocks ? (int)memory : 0)
-               : eini_steps_mem(x, memory, h->at);
+               : eini_steps_mem(x, memory, h->box.away, h->at);
   return b;
 }
 
 static eini_step_box eini_steps_sum(const eini_staged *x, int64_t memory) {
   eini_step_box b = x->e->sum[memory];
-  b.data = eini_steps_mem(x, memory, x->e->boxes_at[memory] + x->e->sum_at[memory]);
+  b.away = x->e->part_away;
+  b.data = eini_steps_mem(x, memory, b.away,
+                          x->e->boxes_at[eini_steps_side(x->d, memory, b.away)]);
   return b;
 }
 
@@ -5237,10 +5288,16 @@ static char *eini_steps_at(const eini_step_box *b, int rank, const int64_t *at, 
   return b->data + n * (int64_t)size;
 }
 
+// What begins with that element, with the strides of the box.
+static eini_dist_end eini_steps_end(const eini_step_box *b, int rank, const int64_t *at,
+                                    size_t size) {
+  return eini_dist_end_of(EINI_AT_BLOCK, eini_steps_at(b, rank, at, size), b->stride, b->away);
+}
+
 // Where statement s writes the values `lo` of its free indices in a box of its tensor (NULL: it has
-// no memory), and the strides by free index.
-static char *eini_steps_written(const eini_stmt *s, const eini_step_box *b, const int64_t *lo,
-                                size_t size, int64_t *stride) {
+// no memory), with strides by free index.
+static eini_dist_end eini_steps_written(const eini_stmt *s, const eini_step_box *b,
+                                        const int64_t *lo, size_t size, int64_t *stride) {
   const eini_map *m = &s->out_map;
   int64_t n = 0;
   for (int i = 0; i < s->nfree; i++) stride[i] = 0;
@@ -5251,7 +5308,8 @@ static char *eini_steps_written(const eini_stmt *s, const eini_step_box *b, cons
       stride[m->term[e].index] += m->term[e].coef * b->stride[r];
     }
   }
-  return b->data == NULL ? NULL : b->data + n * (int64_t)size;
+  return eini_dist_end_of(EINI_AT_BLOCK, b->data == NULL ? NULL : b->data + n * (int64_t)size,
+                          stride, b->away);
 }
 
 static int64_t eini_steps_volume(int rank, const int64_t *lo, const int64_t *hi) {
@@ -5278,25 +5336,44 @@ static ein_status eini_steps_execute(eini_staged *x, int64_t id, const void *con
   return eini_dist_run_at(x->d, x->place, id, &run);
 }
 
+// The space of views of what is in the provider's memory, or not.
+static int eini_steps_space(const ein_dist *d, int away) {
+  return away ? d->away->memory->space : 0;
+}
+
+// A plan was made, or not. EIN_ERR_UNSUPPORTED: the statement stays at home, as one there cannot be
+// made, or, of a block, would not run there.
+static ein_status eini_steps_planned(eini_staged *x, ein_status st, int block, int64_t id) {
+  if (!x->e->away) return st;
+  if (st == EIN_ERR_UNSUPPORTED) EINI_TRY(eini_dist_plan_none(x->plans));
+  if (st != EIN_OK) return st;
+  const ein_plan *p = x->plans->plan[id];
+  return p != NULL && (!block || eini_dist_plan_away(p)) ? EIN_OK : EIN_ERR_UNSUPPORTED;
+}
+
 // The plan that merges a box of `right` into one of `left`; fold EIN_FOLD_NONE: left becomes right,
 // whose type may be another.
 static ein_status eini_steps_merge_plan(eini_staged *x, int fold, int rank, const int64_t *shape,
-                                        ein_dtype to, const int64_t *left, ein_dtype from,
-                                        const int64_t *right, int64_t *id) {
-  int64_t n = eini_steps_key(x, 4, shape, rank);
+                                        ein_dtype to, const eini_dist_end *left, ein_dtype from,
+                                        const eini_dist_end *right, int64_t *id) {
+  int64_t n = eini_steps_key(x, 5, shape, rank);
   x->key[0] = -1 - fold;
   x->key[1] = to;
   x->key[2] = from;
   x->key[3] = rank;
-  n = eini_steps_key(x, n, left, rank);
-  n = eini_steps_key(x, n, right, rank);
+  x->key[4] = left->away | 2 * right->away;
+  n = eini_steps_key(x, n, left->stride, rank);
+  n = eini_steps_key(x, n, right->stride, rank);
   if (eini_dist_clocked(x->d)) return *id = 0, EIN_OK;
   if (x->plans == NULL) return *id = eini_key_find(&x->d->plans.keys, x->key, n), EIN_OK;
-  const eini_merge_side l = {to, rank, shape, left, NULL, NULL, 0};
-  const eini_merge_side r = {from, rank, shape, right, NULL, NULL, 0};
+  const eini_merge_side l = {to, rank, shape, left->stride, NULL, NULL,
+                             eini_steps_space(x->d, left->away)};
+  const eini_merge_side r = {from, rank, shape, right->stride, NULL, NULL,
+                             eini_steps_space(x->d, right->away)};
   eini_block_merge m = {fold, 0, from, rank, shape, l, r, l};
   if (fold == EIN_FOLD_NONE) m.left = r;
-  return eini_block_merge_plan(x->plans, &m, x->key, n, id);
+  const ein_status st = eini_block_merge_plan(x->plans, &m, x->key, n, id);
+  return eini_steps_planned(x, st, 0, *id);
 }
 
 static ein_status eini_steps_merge_run(eini_staged *x, int fold, int64_t id, char *left,
@@ -5310,12 +5387,11 @@ static ein_status eini_steps_merge_run(eini_staged *x, int fold, int64_t id, cha
 }
 
 static ein_status eini_steps_merge(eini_staged *x, int fold, int rank, const int64_t *shape,
-                                   ein_dtype to, char *left, const int64_t *left_stride,
-                                   ein_dtype from, const char *right,
-                                   const int64_t *right_stride) {
+                                   ein_dtype to, const eini_dist_end *left, ein_dtype from,
+                                   const eini_dist_end *right) {
   int64_t id;
-  EINI_TRY(eini_steps_merge_plan(x, fold, rank, shape, to, left_stride, from, right_stride, &id));
-  return x->run == NULL ? EIN_OK : eini_steps_merge_run(x, fold, id, left, right);
+  EINI_TRY(eini_steps_merge_plan(x, fold, rank, shape, to, left, from, right, &id));
+  return x->run == NULL ? EIN_OK : eini_steps_merge_run(x, fold, id, left->data, right->data);
 }
 
 // Plans a block by the kernels that its statement's nest names, or any. The first is kept: its
@@ -5332,7 +5408,7 @@ static ein_status eini_steps_leaf(eini_staged *x, const eini_dist_job *job, int6
   const ein_status st = eini_dist_plan(x->plans, job, x->key, n, id);
   ctx->nkernels = nkernels, ctx->kernels = kernels;
   if (st == EIN_OK && x->e->plan == 0) x->e->plan = *id + 1;
-  return st;
+  return eini_steps_planned(x, st, job->space != NULL, *id);
 }
 
 // Merges n states of extents `shape` at `right` into those from lo on of a box.
@@ -5375,34 +5451,35 @@ static void eini_steps_pack(const eini_folder *f, int rank, const int64_t *shape
 }
 
 // Stores complete results from lo on of a box, converted or finished.
-static ein_status eini_steps_store(eini_staged *x, const int64_t *shape, char *to,
-                                   const int64_t *stride, const eini_step_box *box,
-                                   const int64_t *lo) {
+static ein_status eini_steps_store(eini_staged *x, const int64_t *shape, const eini_dist_end *to,
+                                   const eini_step_box *box, const int64_t *lo) {
   const ein_dtype type = eini_steps_type(x), stored = x->d->g->tensor[x->stmt->out].dtype;
   const int rank = x->stmt->nfree;
   void *a[4], *from[4];
   int64_t at = 0;
+  const eini_dist_end own = eini_steps_end(box, rank, lo, x->e->wide);
   if (x->e->folder == NULL)
-    return eini_steps_merge(x, EIN_FOLD_NONE, rank, shape, stored, to, stride, type,
-                            eini_steps_at(box, rank, lo, x->e->wide), box->stride);
+    return eini_steps_merge(x, EIN_FOLD_NONE, rank, shape, stored, to, type, &own);
   if (x->run == NULL) return EIN_OK;
   eini_states_at(x->e->folder, eini_steps_volume(rank, box->lo, box->hi), box->data, a);
   for (int r = 0; r < rank; r++) at += (lo[r] - box->lo[r]) * box->stride[r];
   eini_states_from(x->e->folder, a, at, from);
-  eini_states_finish(x->e->folder, rank, shape, from, box->stride, stored, to, stride);
+  eini_states_finish(x->e->folder, rank, shape, from, box->stride, stored, to->data, to->stride);
   return EIN_OK;
 }
 
-// The plan of a block of so many values of each index, with these strides of the operands and the
-// result.
+// The plan of a block of so many values of each index, of operands and the result that lie as these
+// boxes; nothing: it reads nothing, and the host makes it.
 static ein_status eini_steps_plan(eini_staged *x, const int64_t *len, const eini_step_box *box,
-                                  const int64_t *out, int64_t *id) {
+                                  const eini_step_box *out, int nothing, int64_t *id) {
   const eini_stmt *s = x->stmt;
   eini_dist_job job;
   x->key[0] = x->number;
-  int64_t n = eini_steps_key(x, 1, len, s->nindex);
-  n = eini_steps_key(x, n, out, s->nfree);
+  x->key[1] = nothing ? 0 : x->e->away | 2 * x->e->part_away;
+  int64_t n = eini_steps_key(x, 2, len, s->nindex);
+  n = eini_steps_key(x, n, out->stride, s->nfree);
   for (int o = 0; o < s->noperand; o++) {
+    x->space[o] = eini_steps_space(x->d, box[o].away);
     x->stride[o] = box[o].stride;
     n = eini_steps_key(x, n, x->stride[o], x->d->g->tensor[s->operand[o]].rank);
   }
@@ -5414,7 +5491,9 @@ static ein_status eini_steps_plan(eini_staged *x, const int64_t *len, const eini
   job.block = eini_block_of(NULL, len, NULL);
   job.cut = x->e->cut;
   job.stride = x->stride;
-  job.out_stride = out;
+  job.out_stride = out->stride;
+  job.space = nothing ? NULL : x->space;
+  job.part_space = nothing ? 0 : eini_steps_space(x->d, out->away);
   job.by_index = 2;
   job.folder = x->e->folder;
   job.dtype = eini_steps_type(x);
@@ -5423,20 +5502,22 @@ static ein_status eini_steps_plan(eini_staged *x, const int64_t *len, const eini
 
 // ---- parts of boxes ----
 
-// Copies what of an owned box writes between `from` and `to`, and gives how many elements that are.
-// dst NULL: counts them; strides by free index, NULL: one element behind another.
-static int64_t eini_steps_copy(const eini_owners *o, const eini_owned *p, const int64_t *from,
-                               const int64_t *to, char *dst, const int64_t *dst_stride,
-                               const char *src, const int64_t *src_stride, size_t size) {
+// Copies what of an owned box writes between `from` and `to`, at the place at hand. Strides by free
+// index, NULL: one element behind another. *count: of the elements.
+static ein_status eini_steps_copy(const eini_staged *x, const eini_owners *o, const eini_owned *p,
+                                  const int64_t *from, const int64_t *to, const eini_dist_end *dst,
+                                  const eini_dist_end *src, size_t size, int64_t *count) {
   const int n = o->s->nfree;
   const eini_map *m = &o->s->out_map;
-  int64_t at[EINI_NAMES_MAX], dense[EINI_NAMES_MAX], count = 0;
-  const int64_t volume = eini_steps_volume(n, p->lo, p->hi);
+  int64_t at[EINI_NAMES_MAX], dense[EINI_NAMES_MAX];
+  const int64_t volume = *count = eini_steps_volume(n, p->lo, p->hi);
   eini_dist_dense(n, p->shape, dense);
-  if (!o->several && dst != NULL && volume > 0)
-    eini_dist_copy(n, p->shape, dst, dst_stride == NULL ? dense : dst_stride, src,
-                   src_stride == NULL ? dense : src_stride, size);
-  if (!o->several || volume == 0) return volume;
+  if (!o->several && volume > 0)
+    return eini_own_carry(x->d, x->place, n, p->shape, dst, src,
+                          dst->stride == NULL ? dense : dst->stride,
+                          src->stride == NULL ? dense : src->stride, size);
+  if (volume == 0) return EIN_OK;
+  *count = 0;
   for (int i = 0; i < n; i++) at[i] = p->lo[i];
   for (int i = n; i >= 0;) {  // rows of the last index
     int64_t lo = p->lo[n - 1], hi = p->hi[n - 1], a = 0, b = 0;
@@ -5450,21 +5531,23 @@ static int64_t eini_steps_copy(const eini_owners *o, const eini_owned *p, const 
       else if (base < from[r] || base >= to[r]) hi = lo;
     }
     at[n - 1] = lo;
-    for (i = 0; i < n && dst != NULL; i++) {
-      a += dst_stride == NULL ? 0 : (at[i] - p->lo[i]) * dst_stride[i];
-      b += src_stride == NULL ? 0 : (at[i] - p->lo[i]) * src_stride[i];
+    for (i = 0; i < n; i++) {
+      a += dst->stride == NULL ? 0 : (at[i] - p->lo[i]) * dst->stride[i];
+      b += src->stride == NULL ? 0 : (at[i] - p->lo[i]) * src->stride[i];
     }
-    if (dst_stride == NULL) a = count;
-    if (src_stride == NULL) b = count;
+    if (dst->stride == NULL) a = *count;
+    if (src->stride == NULL) b = *count;
     const int64_t length = eini_max64(hi - lo, 0);
-    if (dst != NULL && length > 0)
-      eini_dist_copy(1, &length, dst + a * (int64_t)size,
-                     dst_stride == NULL ? &one : &dst_stride[n - 1], src + b * (int64_t)size,
-                     src_stride == NULL ? &one : &src_stride[n - 1], size);
-    count += length;
+    eini_dist_end left = *dst, right = *src;
+    left.data += a * (int64_t)size;
+    right.data += b * (int64_t)size;
+    EINI_TRY(eini_own_carry(x->d, x->place, 1, &length, &left, &right,
+                            dst->stride == NULL ? &one : &dst->stride[n - 1],
+                            src->stride == NULL ? &one : &src->stride[n - 1], size));
+    *count += length;
     for (i = n - 2; i >= 0 && ++at[i] == p->hi[i]; i--) at[i] = p->lo[i];
   }
-  return count;
+  return EIN_OK;
 }
 
 // ---- a point in a step ----
@@ -5489,8 +5572,9 @@ static void eini_steps_box(eini_staged *x, eini_step_box *b, int k, int rank, co
   eini_steps_stmt *e = x->e;
   const int64_t i = (x->w.move.point - e->first) * (x->stmt->noperand + 2) + k;
   const int64_t memory = eini_steps_memory(x->d, x->w.move.place);
-  char *at = x->run == NULL ? NULL
-                            : eini_steps_mem(x, memory, e->boxes_at[memory] + e->box_at[i]);
+  b->away = eini_steps_is_away(e, k);
+  const int64_t from = e->boxes_at[eini_steps_side(x->d, memory, b->away)];
+  char *at = eini_steps_mem(x, memory, b->away, from + e->box_at[i]);
   const size_t bytes = eini_steps_dense(x, b, rank, lo, hi, size, at);
   if (x->run == NULL && bytes > e->box[i]) e->box[i] = bytes;
 }
@@ -5536,18 +5620,28 @@ static void eini_steps_identity(const eini_staged *x, const eini_step_box *b) {
   eini_fold_identity(x->e->folder, n, state);
 }
 
-// The fold of nothing for all results of a box.
+// The fold of nothing for all results of a box, by a plan that reads nothing. In the provider's
+// memory all become one that is made at home.
 static ein_status eini_steps_nothing(eini_staged *x, const eini_step_box *to) {
+  static const double none[2] = {0, 0};
   const eini_step_point *pt = &x->point;
-  int64_t *len = x->w.lo;
+  const int n = x->stmt->nfree;
+  int64_t *len = x->w.lo, shape[EINI_NAMES_MAX], same[EINI_NAMES_MAX] = {0}, id;
+  double one[2];
   void *out[1];
-  int64_t id;
-  out[0] = to->data;
+  out[0] = to->away ? (void *)one : to->data;
   if (x->e->folder != NULL && x->run != NULL) eini_steps_identity(x, to);
   if (x->e->folder != NULL) return EIN_OK;
-  for (int i = 0; i < x->stmt->nindex; i++) len[i] = i < x->stmt->nfree ? to->hi[i] - to->lo[i] : 0;
-  EINI_TRY(eini_steps_plan(x, len, pt->box, to->stride, &id));
-  return x->run == NULL ? EIN_OK : eini_steps_execute(x, id, pt->in, out, pt->param);
+  for (int o = 0; o < x->stmt->noperand; o++) pt->in[o] = none;
+  for (int i = 0; i < n; i++) shape[i] = to->hi[i] - to->lo[i];
+  for (int i = 0; i < x->stmt->nindex; i++) len[i] = i >= n ? 0 : to->away ? 1 : shape[i];
+  EINI_TRY(eini_steps_plan(x, len, pt->box, to, 1, &id));
+  if (x->run == NULL) return EIN_OK;
+  EINI_TRY(eini_steps_execute(x, id, pt->in, out, pt->param));
+  const eini_dist_end from = eini_dist_end_of(EINI_AT_BLOCK, (char *)one, same, 0);
+  const eini_dist_end all = eini_dist_end_of(EINI_AT_BLOCK, to->data, to->stride, 1);
+  return !to->away ? EIN_OK : eini_own_carry(x->d, x->place, n, shape, &all, &from, to->stride,
+                                             same, x->e->wide);
 }
 
 // Addresses and origins of the block at pt->lo.
@@ -5582,20 +5676,22 @@ static ein_status eini_steps_block(eini_staged *x, const eini_step_task *t, int 
   int64_t *len = x->w.lo;
   pt->plan = pt->merge = -1;
   if (eini_zrange_empty(s->nindex, pt->lo, pt->hi)) return EIN_OK;
-  eini_steps_bind(x);
-  pt->to = eini_steps_at(acc, rank, pt->lo, x->e->wide);
   pt->apart = !((t->fresh && all) || once);
+  if (pt->apart && t->fresh && begin) EINI_TRY(eini_steps_nothing(x, acc));
+  eini_steps_bind(x);
+  const eini_dist_end own = eini_steps_end(acc, rank, pt->lo, x->e->wide);
+  pt->to = own.data;
   if (pt->apart) {
-    if (t->fresh && begin) EINI_TRY(eini_steps_nothing(x, acc));
     eini_steps_box(x, &pt->block, n + 1, rank, pt->lo, pt->hi, x->e->wide);
     for (int r = 0; r < rank; r++) x->w.value[r] = pt->block.hi[r] - pt->block.lo[r];
+    const eini_dist_end block = eini_steps_end(&pt->block, rank, pt->lo, x->e->wide);
     if (x->e->folder == NULL)
-      EINI_TRY(eini_steps_merge_plan(x, s->fold, rank, x->w.value, type, acc->stride, type,
-                                     pt->block.stride, &pt->merge));
-    pt->to = pt->block.data;
+      EINI_TRY(eini_steps_merge_plan(x, s->fold, rank, x->w.value, type, &own, type, &block,
+                                     &pt->merge));
+    pt->to = block.data;
   }
   for (int i = 0; i < s->nindex; i++) len[i] = pt->hi[i] - pt->lo[i];
-  return eini_steps_plan(x, len, pt->box, pt->apart ? pt->block.stride : acc->stride, &pt->plan);
+  return eini_steps_plan(x, len, pt->box, pt->apart ? &pt->block : acc, 0, &pt->plan);
 }
 
 // Share k of n of the ranges of a step, by the parallel loop, into pt->lo and pt->hi; 0: they are
@@ -5623,7 +5719,7 @@ static ein_status eini_steps_share_plan(eini_staged *x) {
   eini_steps_bind(x);
   pt->to = eini_steps_at(to, s->nfree, pt->lo, x->e->wide);
   for (int i = 0; i < s->nindex; i++) len[i] = pt->hi[i] - pt->lo[i];
-  return eini_steps_plan(x, len, pt->box, to->stride, &pt->plan);
+  return eini_steps_plan(x, len, pt->box, to, 0, &pt->plan);
 }
 
 // ================================================================================================
@@ -5658,31 +5754,33 @@ static int eini_steps_next(eini_staged *x, eini_step_parts *p) {
   return p->o == NULL ? first : eini_owners_next(p->o, x->w.lo, x->w.hi, &p->p, first);
 }
 
-// The message of a move.
-static char *eini_steps_message(const eini_staged *x, const eini_step_move *v) {
-  return eini_steps_mem(x, v->place, x->e->inbox_at[v->place] + v->at);
+// The message of a move: elements one behind another.
+static eini_dist_end eini_steps_message(const eini_staged *x, const eini_step_move *v) {
+  const int away = eini_steps_wired(x->d, x->e, v->access);
+  if (v->kind == EINI_JOB_NONE) return eini_dist_end_of(EINI_AT_MESSAGE, NULL, NULL, 0);
+  const int64_t at = x->e->inbox_at[eini_steps_side(x->d, v->place, away)] + v->at;
+  return eini_dist_end_of(EINI_AT_MESSAGE, eini_steps_mem(x, v->place, away, at), NULL, away);
 }
 
 // What a place holds of an operand's box goes into a message, or into the box: from there, or, of
 // what it receives, out of a message.
-static void eini_steps_fetch(eini_staged *x, const eini_step_move *v, eini_step_box *to) {
-  const int t = x->stmt->operand[v->access], own = v->kind == EINI_JOB_NONE;
+static ein_status eini_steps_fetch(eini_staged *x, const eini_step_move *v, eini_step_box *to) {
+  const int t = x->stmt->operand[v->access], received = v->kind == EINI_JOB_RECEIVE;
   const size_t size = ein_dtype_size(x->d->g->tensor[t].dtype);
   const eini_step_box home = eini_steps_home(x, t, v->place);
-  char *message = own ? NULL : eini_steps_message(x, v);
-  int64_t have[EINI_NAMES_MAX], want[EINI_NAMES_MAX], n;
+  int64_t stride[EINI_NAMES_MAX], other[EINI_NAMES_MAX], n;
+  eini_dist_end message = eini_steps_message(x, v);
   eini_step_parts p;
   eini_steps_parts(x, v, &p);
   while (eini_steps_next(x, &p)) {
-    const eini_stmt *s = p.o->s;
-    const int64_t *lo = x->w.from, *hi = x->w.to;
-    char *at = to == NULL ? message : eini_steps_written(s, to, p.p.lo, size, want);
-    const char *from = v->kind == EINI_JOB_RECEIVE
-                           ? message : eini_steps_written(s, &home, p.p.lo, size, have);
-    n = eini_steps_copy(p.o, &p.p, lo, hi, at, to == NULL ? NULL : want, from,
-                        v->kind == EINI_JOB_RECEIVE ? NULL : have, size);
-    if (!own) message += n * (int64_t)size;
+    const eini_dist_end dst =
+        to == NULL ? message : eini_steps_written(p.o->s, to, p.p.lo, size, stride);
+    const eini_dist_end src =
+        received ? message : eini_steps_written(p.o->s, &home, p.p.lo, size, other);
+    EINI_TRY(eini_steps_copy(x, p.o, &p.p, x->w.from, x->w.to, &dst, &src, size, &n));
+    if (message.data != NULL) message.data += n * (int64_t)size;
   }
+  return EIN_OK;
 }
 
 // The partial result of the point at hand.
@@ -5699,49 +5797,49 @@ static eini_step_box *eini_steps_result(eini_staged *x, int64_t step) {
 // A part of the partial result into a message: what is complete as the tensor is, the rest as it
 // was computed.
 static ein_status eini_steps_leaves(eini_staged *x, const eini_step_box *acc, const eini_owned *p,
-                                    char *message) {
+                                    const eini_dist_end *message) {
   const eini_steps_stmt *e = x->e;
   const int rank = x->stmt->nfree;
   const int64_t n = eini_steps_volume(rank, p->lo, p->hi);
-  int64_t dense[EINI_NAMES_MAX];
-  eini_dist_dense(rank, p->shape, dense);
-  if (e->whole) return eini_steps_store(x, p->shape, message, dense, acc, p->lo);
+  if (e->whole) return eini_steps_store(x, p->shape, message, acc, p->lo);
   if (x->run == NULL) return EIN_OK;
-  if (e->folder != NULL) eini_steps_pack(e->folder, rank, p->shape, acc, p->lo, n, message);
-  else eini_dist_copy(rank, p->shape, message, dense, eini_steps_at(acc, rank, p->lo, e->wide),
-                      acc->stride, e->wide);
+  const eini_dist_end own = eini_steps_end(acc, rank, p->lo, e->wide);
+  if (e->folder == NULL)
+    return eini_own_carry(x->d, x->place, rank, p->shape, message, &own, message->stride,
+                          own.stride, e->wide);
+  eini_steps_pack(e->folder, rank, p->shape, acc, p->lo, n, message->data);
   return EIN_OK;
 }
 
 // What a part becomes at home: it is stored, or merged into what is there. message: it was
 // received; acc: it is of the point at hand.
 static ein_status eini_steps_arrives(eini_staged *x, int64_t memory, const eini_step_box *acc,
-                                     const eini_owned *p, const char *message) {
+                                     const eini_owned *p, const eini_dist_end *message) {
   const eini_stmt *s = x->stmt;
   const eini_steps_stmt *e = x->e;
   const int rank = s->nfree;
   const size_t size = ein_dtype_size(x->d->g->tensor[s->out].dtype);
   const int64_t n = eini_steps_volume(rank, p->lo, p->hi);
-  int64_t dense[EINI_NAMES_MAX], stride[EINI_NAMES_MAX];
-  eini_dist_dense(rank, p->shape, dense);
+  int64_t stride[EINI_NAMES_MAX];
   if (e->whole) {
     const eini_step_box home = eini_steps_home(x, s->out, memory);
-    char *to = eini_steps_written(s, &home, p->lo, size, stride);
-    if (acc != NULL) return eini_steps_store(x, p->shape, to, stride, acc, p->lo);
-    if (x->run != NULL) eini_dist_copy(rank, p->shape, to, stride, message, dense, size);
-    return EIN_OK;
+    const eini_dist_end to = eini_steps_written(s, &home, p->lo, size, stride);
+    if (acc != NULL) return eini_steps_store(x, p->shape, &to, acc, p->lo);
+    return x->run == NULL ? EIN_OK
+                          : eini_own_carry(x->d, x->place, rank, p->shape, &to, message, stride,
+                                           message->stride, size);
   }
   const eini_step_box sum = eini_steps_sum(x, memory);
   if (e->folder == NULL) {
     const ein_dtype type = eini_steps_type(x);
-    return eini_steps_merge(x, s->fold, rank, p->shape, type,
-                            eini_steps_at(&sum, rank, p->lo, e->wide), sum.stride, type,
-                            acc == NULL ? message : eini_steps_at(acc, rank, p->lo, e->wide),
-                            acc == NULL ? dense : acc->stride);
+    const eini_dist_end to = eini_steps_end(&sum, rank, p->lo, e->wide);
+    const eini_dist_end from =
+        acc == NULL ? *message : eini_steps_end(acc, rank, p->lo, e->wide);
+    return eini_steps_merge(x, s->fold, rank, p->shape, type, &to, type, &from);
   }
   if ((size_t)n * e->wide > x->spare_bytes) x->spare_bytes = (size_t)n * e->wide;
   if (x->run == NULL) return EIN_OK;
-  if (acc == NULL) memcpy(x->spare, message, (size_t)n * e->wide);  // aligned
+  if (acc == NULL) memcpy(x->spare, message->data, (size_t)n * e->wide);  // aligned
   else eini_steps_pack(e->folder, rank, p->shape, acc, p->lo, n, x->spare);
   eini_steps_states(e->folder, rank, p->shape, &sum, p->lo, n, x->spare);
   return EIN_OK;
@@ -5752,19 +5850,22 @@ static ein_status eini_steps_homeward(eini_staged *x, const eini_step_move *v) {
   const size_t size = x->e->whole ? ein_dtype_size(x->d->g->tensor[x->stmt->out].dtype)
                                   : x->e->wide;
   const eini_step_box *acc = NULL;
-  char *message = v->kind == EINI_JOB_NONE ? NULL : eini_steps_message(x, v);
+  int64_t dense[EINI_NAMES_MAX];
   eini_step_parts p;
   if (v->kind != EINI_JOB_RECEIVE) {
     eini_steps_goto(x, v->point);
     acc = eini_steps_result(x, v->step);
   }
+  eini_dist_end message = eini_steps_message(x, v);
+  message.stride = dense;
   eini_steps_parts(x, v, &p);
   while (eini_steps_next(x, &p)) {
     const int64_t n = eini_steps_volume(x->stmt->nfree, p.p.lo, p.p.hi);
     if (n == 0) continue;
-    if (v->kind == EINI_JOB_SEND) EINI_TRY(eini_steps_leaves(x, acc, &p.p, message));
-    else EINI_TRY(eini_steps_arrives(x, eini_steps_one(x->d) ? 0 : v->place, acc, &p.p, message));
-    if (message != NULL) message += n * (int64_t)size;
+    eini_dist_dense(x->stmt->nfree, p.p.shape, dense);
+    if (v->kind == EINI_JOB_SEND) EINI_TRY(eini_steps_leaves(x, acc, &p.p, &message));
+    else EINI_TRY(eini_steps_arrives(x, eini_steps_one(x->d) ? 0 : v->place, acc, &p.p, &message));
+    if (message.data != NULL) message.data += n * (int64_t)size;
   }
   return EIN_OK;
 }
@@ -5784,7 +5885,6 @@ typedef struct eini_steps_noting {
   int owner, mine;          // which of its tensor's; is the point a place's of this process?
   int32_t *tag[2];          // by memory and other place: messages out of it, and into it
   int64_t *last;            // by memory: the last step with messages
-  int64_t *now[2];          // by memory: bytes of its messages in and out
   char *fresh;              // by point: nothing is in its partial result yet
   int64_t **near;           // by tensor: the hull of what the places of this process hold
   eini_arena *a;            // of what follows
@@ -5817,15 +5917,10 @@ static ein_status eini_steps_note(eini_steps_noting *z, int kind, int64_t place,
   for (int r = 0; z->o != NULL && r < z->o->rank; r++)
     v->pieces = v->pieces * z->o->axis[r].n + z->o->axis[r].meet[z->o->pick[r]];
   if (kind == EINI_JOB_NONE) return EIN_OK;
-  const int out = kind == EINI_JOB_SEND;
-  v->tag = z->tag[!out][i * d->fabric.places + peer]++;
-  if (z->last[i] != v->step) e->nround[i]++, z->now[0][i] = z->now[1][i] = 0;
+  v->tag = z->tag[kind != EINI_JOB_SEND][i * d->fabric.places + peer]++;
+  if (z->last[i] != v->step) e->nround[i]++;
   z->last[i] = v->step;
   v->round = (int32_t)(e->nround[i] - 1);
-  v->at = z->now[out][i];
-  z->now[out][i] += eini_dist_pad(bytes);
-  int64_t *most = out ? &e->out[i] : &e->in[i];
-  *most = eini_max64(*most, z->now[out][i]);
   return EIN_OK;
 }
 
@@ -5924,27 +6019,19 @@ static ein_status eini_steps_shares(eini_staged *x, int64_t step, int32_t *nshar
 static ein_status eini_steps_task(eini_steps_noting *z, int64_t step, int64_t first) {
   eini_staged *x = &z->x;
   eini_steps_stmt *e = x->e;
-  const int64_t i = e->w.move.point;
-  char *fresh = &z->fresh[i - e->first];
   eini_step_task *all = (eini_step_task *)eini_grow(x->plans->a, e->task, e->ntask, &e->captask,
                                                     sizeof *all);
   if (all == NULL) return EIN_ERR_NO_MEMORY;
   e->task = all;
   eini_step_task *t = &all[e->ntask++];
   memset(t, 0, sizeof *t);
-  t->point = i;
+  t->point = e->w.move.point;
   t->step = step;
   t->first = first;
   t->nmove = e->nmove - first;
   t->ends = (int16_t)eini_tour_due(&e->w, step, x->stmt->noperand, 1);
-  if (eini_tour_due(&e->w, step, x->stmt->noperand, 0)) *fresh = 1;
-  t->fresh = *fresh;
   e->total[4 * (e->w.move.place - x->d->fabric.first)]++;
-  eini_steps_goto(x, i);
-  eini_steps_boxes(x, step);
-  EINI_TRY(eini_steps_block(x, t, 1));
-  if (x->point.plan >= 0) *fresh = 0;
-  return eini_steps_shares(x, step, &t->nshare);
+  return EIN_OK;
 }
 
 // ---- points of other processes ----
@@ -6170,12 +6257,12 @@ static int eini_steps_parallel(const ein_dist *d, const eini_steps_stmt *e) {
 
 static ein_status eini_steps_rooms(ein_dist *d, eini_steps_stmt *e) {
   const int64_t memories = eini_steps_memories(d), n = e->w.n->s->noperand + 2;
-  int64_t **each[8], from, to;
+  int64_t **each[7], from, to;
   eini_arena *a = &d->arena;
-  each[0] = &e->sum_at, each[1] = &e->boxes_at, each[2] = &e->boxes_bytes, each[3] = &e->inbox_at;
-  each[4] = &e->inbox_bytes, each[5] = &e->nround, each[6] = &e->in, each[7] = &e->out;
-  for (int i = 0; i < 8; i++)
-    if ((*each[i] = EINI_NEW(a, int64_t, memories)) == NULL) return EIN_ERR_NO_MEMORY;
+  each[0] = &e->nround, each[1] = &e->boxes_at, each[2] = &e->boxes_bytes, each[3] = &e->inbox_at;
+  each[4] = &e->inbox_bytes, each[5] = &e->in, each[6] = &e->out;
+  for (int i = 0; i < 7; i++)
+    if ((*each[i] = EINI_NEW(a, int64_t, 2 * memories)) == NULL) return EIN_ERR_NO_MEMORY;
   eini_grid_points(e->w.n->grid, d->fabric.first, &e->first, &to);
   eini_grid_points(e->w.n->grid, d->fabric.first + d->fabric.count - 1, &from, &to);
   e->npoint = to - e->first;
@@ -6213,14 +6300,11 @@ static ein_status eini_steps_stmt_init(ein_dist *d, int k) {
   return EIN_OK;
 }
 
-// Partial results of nothing, in the memory of sums; the plan that makes them reads nothing.
+// Partial results of nothing, in the memory of sums.
 static ein_status eini_steps_sum_begin(eini_staged *x, int64_t memory) {
-  static const double none[2] = {0, 0};
   const eini_step_box sum = eini_steps_sum(x, memory);
-  for (int o = 0; o < x->stmt->noperand; o++) {
+  for (int o = 0; o < x->stmt->noperand; o++)
     x->point.box[o] = eini_steps_home(x, x->stmt->operand[o], 0);
-    x->point.in[o] = none;
-  }
   return eini_steps_nothing(x, &sum);
 }
 
@@ -6232,70 +6316,151 @@ static ein_status eini_steps_sum_end(eini_staged *x, int64_t memory) {
   if (eini_zrange_empty(s->nfree, b.lo, b.hi)) return EIN_OK;
   if (x->run != NULL && home.data == NULL) return EIN_OK;  // a scalar's block is elsewhere
   for (int i = 0; i < s->nfree; i++) shape[i] = b.hi[i] - b.lo[i];
-  char *to = eini_steps_written(s, &home, b.lo, ein_dtype_size(x->d->g->tensor[s->out].dtype),
-                                stride);
-  return eini_steps_store(x, shape, to, stride, &b, b.lo);
+  const eini_dist_end to = eini_steps_written(
+      s, &home, b.lo, ein_dtype_size(x->d->g->tensor[s->out].dtype), stride);
+  return eini_steps_store(x, shape, &to, &b, b.lo);
 }
 
-static ein_status eini_steps_sums(eini_staged *x) {
+// What is merged at home, by memory. *bytes: that takes.
+static ein_status eini_steps_sums(eini_staged *x, int64_t *bytes) {
   const ein_dist *d = x->d;
   eini_steps_stmt *e = x->e;
   for (int64_t i = 0; i < eini_steps_memories(d) && !e->whole; i++) {
-    int64_t shape[EINI_NAMES_MAX], bytes;
+    int64_t shape[EINI_NAMES_MAX];
     eini_step_box *b = &e->sum[i];
     EINI_TRY(eini_steps_box_new(x->plans->a, b, x->stmt->nfree));
     for (int r = 0; r < x->stmt->nfree; r++) shape[r] = b->hi[r] = x->stmt->index[r].extent;
     eini_dist_dense(x->stmt->nfree, shape, b->stride);
-    bytes = (int64_t)eini_steps_bytes(x->stmt->nfree, shape, e->wide);
+    bytes[i] = (int64_t)eini_steps_bytes(x->stmt->nfree, shape, e->wide);
     if (!eini_steps_one(d))
       EINI_TRY(eini_steps_hull(d, x->w.owners[x->stmt->noperand], 1, 0, d->fabric.first + i,
-                               e->wide, b, &bytes));
-    e->sum_at[i] = e->boxes_bytes[i];
-    e->boxes_bytes[i] += eini_dist_pad(bytes);
+                               e->wide, b, &bytes[i]));
+  }
+  return EIN_OK;
+}
+
+// What places hold of tensor t, but what is the caller's, is in the provider's memory, or not.
+static void eini_steps_settle_homes(ein_dist *d, int t, int away) {
+  const int64_t memories = eini_steps_memories(d);
+  for (int64_t i = 0; i < memories; i++) {
+    eini_step_home *h = &d->home[t * memories + i];
+    h->box.away = away && !h->own;
+  }
+}
+
+// Tries the statement at hand in the provider's memory, or not. The host merges states, and moves
+// what is no box. Where its tensor is, the first statement that writes that says.
+static void eini_steps_settle(ein_dist *d, eini_staged *x, int away) {
+  eini_steps_stmt *e = x->e;
+  const eini_stmt *s = x->stmt;
+  const char *leaf = x->w.n->leaf;
+  const eini_dist_tensor *t = &d->tensor[s->out];
+  away &= d->away != NULL && (leaf == NULL || strcmp(leaf, d->away->name) == 0);
+  for (int o = 0; o < s->noperand; o++)
+    for (int i = 0; i < x->w.nowners[o]; i++) away &= !x->w.owners[o][i].several;
+  e->away = away;
+  e->part_away = away && e->folder == NULL;
+  away = e->part_away;
+  for (int u = 0; u < t->ndefine; u++) {
+    const eini_steps_stmt *by = &d->steps[t->define[u]];
+    away &= by->folder == NULL && !by->w.owners[by->w.n->s->noperand]->several;
+  }
+  if (t->define[0] == x->number) eini_steps_settle_homes(d, s->out, away);
+}
+
+// Inputs are where a statement reads them.
+static void eini_steps_settle_inputs(ein_dist *d) {
+  for (int t = 0; t < d->g->ntensor; t++) {
+    int away = 0;
+    for (int u = 0; u < d->tensor[t].nread; u++) away |= d->steps[d->tensor[t].read[u]].away;
+    if (d->g->tensor[t].role == EIN_ROLE_INPUT) eini_steps_settle_homes(d, t, away);
+  }
+}
+
+// Plans the blocks of the statement at hand, and what leaves and comes home. EIN_ERR_UNSUPPORTED:
+// not all of it goes as it was settled.
+static ein_status eini_steps_plans(eini_steps_noting *z) {
+  eini_staged *x = &z->x;
+  eini_steps_stmt *e = x->e;
+  const int n = x->stmt->noperand;
+  e->plan = 0;
+  memset(z->fresh, 0, (size_t)e->npoint);
+  for (int64_t i = 0; i < e->ntask; i++) {
+    eini_step_task *t = &e->task[i];
+    char *fresh = &z->fresh[t->point - e->first];
+    if (eini_tour_due(&x->w, t->step, n, 0)) *fresh = 1;
+    t->fresh = *fresh;
+    eini_steps_goto(x, t->point);
+    eini_steps_boxes(x, t->step);
+    EINI_TRY(eini_steps_block(x, t, 1));
+    if (x->point.plan >= 0) *fresh = 0;
+    EINI_TRY(eini_steps_shares(x, t->step, &t->nshare));
+  }
+  for (int64_t i = 0; i < eini_steps_memories(x->d) && !e->whole; i++) {
     EINI_TRY(eini_steps_sum_begin(x, i));
     EINI_TRY(eini_steps_sum_end(x, i));
   }
+  for (int64_t i = 0; i < e->nmove; i++)
+    if (e->move[i].access == n) EINI_TRY(eini_steps_homeward(x, &e->move[i]));
   return EIN_OK;
 }
 
-// Plans what leaves and comes home.
-static ein_status eini_steps_homewards(eini_staged *x) {
-  for (int64_t i = 0; i < x->e->nmove; i++)
-    if (x->e->move[i].access == x->stmt->noperand)
-      EINI_TRY(eini_steps_homeward(x, &x->e->move[i]));
-  return EIN_OK;
-}
-
-// Where the boxes of a statement lie, and how much messages take.
-static void eini_steps_place(ein_dist *d, eini_steps_stmt *e) {
-  const int64_t n = e->w.n->s->noperand + 2, rounds = d->desc.no_overlap ? 1 : 2;
+// Where the boxes of a statement lie; sums: bytes of those that are merged at home.
+static void eini_steps_place_boxes(ein_dist *d, eini_steps_stmt *e, const int64_t *sums) {
+  const int64_t n = e->w.n->s->noperand + 2;
+  for (int64_t i = 0; i < eini_steps_memories(d); i++)
+    e->boxes_bytes[eini_steps_side(d, i, e->part_away)] = eini_dist_pad(sums[i]);
   for (int64_t i = 0; i < e->npoint * n; i++) {
     const int64_t place = eini_grid_place(e->w.n->grid, e->first + i / n);
-    const int64_t memory = eini_steps_memory(d, place);
-    e->box_at[i] = e->boxes_bytes[memory];
-    e->boxes_bytes[memory] += eini_dist_pad((int64_t)e->box[i]);
+    int64_t *bytes = &e->boxes_bytes[eini_steps_side(d, eini_steps_memory(d, place),
+                                                     eini_steps_is_away(e, (int)(i % n)))];
+    e->box_at[i] = *bytes;
+    *bytes += eini_dist_pad((int64_t)e->box[i]);
   }
-  for (int64_t i = 0; i < e->nmove && !d->fabric.shared; i++) {
+}
+
+// Where its messages do, those of a step behind each other; now: of sides, in and out.
+static void eini_steps_place_messages(ein_dist *d, eini_steps_stmt *e, int64_t *last,
+                                      int64_t *now[2]) {
+  const int64_t memories = eini_steps_memories(d), rounds = d->desc.no_overlap ? 1 : 2;
+  for (int64_t i = 0; i < memories; i++) last[i] = -1;
+  for (int64_t i = 0; i < e->nmove; i++) {
     eini_step_move *v = &e->move[i];
-    const int64_t m = v->place;
-    v->at += v->round % rounds * (e->in[m] + e->out[m]);
-    if (v->kind == EINI_JOB_SEND) v->at += e->in[m];
+    const int out = v->kind == EINI_JOB_SEND;
+    if (v->kind == EINI_JOB_NONE) continue;
+    const int64_t side = eini_steps_side(d, v->place, eini_steps_wired(d, e, v->access));
+    for (int k = 0; k < 2 && last[v->place] != v->round; k++)
+      now[k][v->place] = now[k][memories + v->place] = 0;
+    last[v->place] = v->round;
+    v->at = now[out][side];
+    now[out][side] += eini_dist_pad(v->bytes);
+    int64_t *most = out ? &e->out[side] : &e->in[side];
+    *most = eini_max64(*most, now[out][side]);
   }
-  for (int64_t i = 0; i < eini_steps_memories(d); i++)
-    e->inbox_bytes[i] = eini_min64(rounds, e->nround[i]) * (e->in[i] + e->out[i]);
+  for (int64_t i = 0; i < e->nmove; i++) {
+    eini_step_move *v = &e->move[i];
+    if (v->kind == EINI_JOB_NONE) continue;
+    const int64_t side = eini_steps_side(d, v->place, eini_steps_wired(d, e, v->access));
+    v->at += v->round % rounds * (e->in[side] + e->out[side]);
+    if (v->kind == EINI_JOB_SEND) v->at += e->in[side];
+  }
+  for (int64_t i = 0; i < 2 * memories; i++)
+    e->inbox_bytes[i] = eini_min64(rounds, e->nround[i % memories]) * (e->in[i] + e->out[i]);
 }
 
 static ein_status eini_steps_derive(ein_dist *d, int k, eini_steps_noting *z) {
   eini_steps_stmt *e = &d->steps[k];
   const int64_t memories = eini_steps_memories(d);
+  int64_t *now[2], *sums;
   eini_arena a;
   eini_arena_init(&a, &d->al);
   z->last = EINI_NEW(&a, int64_t, memories);
-  z->now[0] = EINI_NEW(&a, int64_t, memories);
-  z->now[1] = EINI_NEW(&a, int64_t, memories);
+  now[0] = EINI_NEW(&a, int64_t, 2 * memories);
+  now[1] = EINI_NEW(&a, int64_t, 2 * memories);
+  sums = EINI_NEW(&a, int64_t, memories);
   z->fresh = EINI_NEW(&a, char, e->npoint);
-  ein_status st = z->last == NULL || z->now[0] == NULL || z->now[1] == NULL || z->fresh == NULL
-                      ? EIN_ERR_NO_MEMORY : EIN_OK;
+  ein_status st = z->last == NULL || now[0] == NULL || now[1] == NULL || sums == NULL ||
+                  z->fresh == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
   for (int64_t i = 0; i < memories && st == EIN_OK; i++) z->last[i] = -1;
   z->a = &a;
   z->other = NULL;
@@ -6305,12 +6470,16 @@ static ein_status eini_steps_derive(ein_dist *d, int k, eini_steps_noting *z) {
   e->w.user = z;
   eini_steps_on(&z->x, k);
   if (st == EIN_OK) st = eini_steps_walk(z);
+  if (st == EIN_OK) st = eini_steps_sums(&z->x, sums);
+  for (int away = 1, again = st == EIN_OK; again; away = 0) {
+    eini_steps_settle(d, &z->x, away);
+    st = eini_steps_plans(z);
+    again = st == EIN_ERR_UNSUPPORTED && e->away;
+  }
+  if (st == EIN_OK) eini_steps_place_boxes(d, e, sums);
+  if (st == EIN_OK) eini_steps_place_messages(d, e, z->last, now);
   eini_arena_free(&a);
-  EINI_TRY(st);
-  EINI_TRY(eini_steps_sums(&z->x));
-  EINI_TRY(eini_steps_homewards(&z->x));
-  eini_steps_place(d, e);
-  return EIN_OK;
+  return st;
 }
 
 // ================================================================================================
@@ -6328,24 +6497,26 @@ typedef struct eini_steps_item {
   int kind, of;             // a tensor, or a statement
 } eini_steps_item;
 
-// The items of a memory in the order in which they come to be. Returns how many.
-static int eini_steps_items(ein_dist *d, int64_t memory, eini_item *item, eini_steps_item *is) {
-  const int64_t memories = eini_steps_memories(d);
+// The items of a memory, at home or in the provider's, in the order in which they come to be.
+// Returns how many.
+static int eini_steps_items(ein_dist *d, int64_t memory, int away, eini_item *item,
+                            eini_steps_item *is) {
+  const int64_t memories = eini_steps_memories(d), side = eini_steps_side(d, memory, away);
   int n = 0;
   for (int k = 0; k < d->nstmt; k++) {
     for (int j = k; j <= k + 1 && j < d->nstmt; j++) {  // messages, while those before compute
       const int early = j > 0 && !d->desc.no_overlap ? j - 1 : j;
       if (early != k) continue;
       item[n].from = k, item[n].to = j;
-      item[n].bytes = d->steps[j].inbox_bytes[memory];
-      item[n].at = &d->steps[j].inbox_at[memory];
+      item[n].bytes = d->steps[j].inbox_bytes[side];
+      item[n].at = &d->steps[j].inbox_at[side];
       is[n].kind = EINI_STEPS_INBOX, is[n].of = j;
       n += item[n].bytes > 0;
     }
     for (int t = 0; t < d->g->ntensor; t++) {
       eini_step_home *h = &d->home[t * memories + memory];
       eini_rooms_life(d->g, t, &item[n].from, &item[n].to);
-      if (item[n].from != k || h->own) continue;
+      if (item[n].from != k || h->own || h->box.away != away) continue;
       item[n].to--;
       item[n].bytes = h->bytes;
       item[n].at = &h->at;
@@ -6353,8 +6524,8 @@ static int eini_steps_items(ein_dist *d, int64_t memory, eini_item *item, eini_s
       n += h->bytes > 0;
     }
     item[n].from = item[n].to = k;
-    item[n].bytes = d->steps[k].boxes_bytes[memory];
-    item[n].at = &d->steps[k].boxes_at[memory];
+    item[n].bytes = d->steps[k].boxes_bytes[side];
+    item[n].at = &d->steps[k].boxes_at[side];
     is[n].kind = EINI_STEPS_BOXES, is[n].of = k;
     n += item[n].bytes > 0;
   }
@@ -6372,36 +6543,61 @@ static void eini_steps_wait_users(ein_dist *d, const eini_steps_item *old, int64
     eini_jobs_edge(&d->jobs, d->steps[t->read[u]].done + i, to);
 }
 
+// Memory i has so many bytes at home, or in the provider's memory.
+static ein_status eini_steps_memory_has(ein_dist *d, int64_t i, int away, int64_t bytes) {
+  bytes = eini_dist_pad(bytes);
+  if (away) {
+    d->held_bytes[i] = bytes;
+    d->info.away_bytes = eini_max64(d->info.away_bytes, bytes);
+    bytes += d->temp_bytes - d->start[i];
+  } else {
+    d->start[i] = d->temp_bytes;
+    if (eini_add_overflow(d->temp_bytes, bytes, &d->temp_bytes)) return EIN_ERR_TOO_LARGE;
+  }
+  if (!d->fabric.shared) d->info.place_bytes = eini_max64(d->info.place_bytes, bytes);
+  return EIN_OK;
+}
+
+typedef struct eini_steps_laying {
+  eini_item *item;
+  eini_steps_item *is;
+  int *alive;
+  eini_reuse r;
+} eini_steps_laying;
+
+// Jobs that bring an item of memory i to be wait for who had its ranges before.
+static void eini_steps_memory_waits(ein_dist *d, int64_t i, eini_steps_laying *z, int n) {
+  z->r.n = 0;
+  for (int k = 0, old; k < n; k++) {
+    const eini_item *x = &z->item[k];
+    const int of = z->is[k].of, kind = z->is[k].kind;
+    const int64_t to = kind == EINI_STEPS_INBOX ? d->steps[of].inbox + i
+                       : kind == EINI_STEPS_BOXES ? d->steps[of].boxes + i
+                       : d->tensor[of].ndefine > 0 && d->tensor[of].define[0] < d->nstmt
+                           ? d->steps[d->tensor[of].define[0]].room + i : -1;
+    while ((old = eini_reuse_take(&z->r, *x->at, *x->at + x->bytes, k)) >= 0)
+      if (to >= 0) eini_steps_wait_users(d, &z->is[old], i, to);
+  }
+}
+
 // Lays out each memory (place), or waits for what had its ranges before.
 static ein_status eini_steps_memory_all(ein_dist *d, int place) {
   const int64_t most = (int64_t)d->g->ntensor + 2 * (int64_t)d->nstmt + 1;
+  eini_steps_laying z;
   eini_arena a;
-  eini_reuse r;
   eini_arena_init(&a, &d->al);
-  eini_item *item = EINI_NEW(&a, eini_item, most);
-  eini_steps_item *is = EINI_NEW(&a, eini_steps_item, most);
-  int *alive = EINI_NEW(&a, int, most);
-  ein_status st = item == NULL || is == NULL || alive == NULL || !eini_reuse_init(&a, most, &r)
-                      ? EIN_ERR_NO_MEMORY : EIN_OK;
-  for (int64_t i = 0; i < eini_steps_memories(d) && st == EIN_OK; i++) {
-    const int n = eini_steps_items(d, i, item, is);
-    int64_t bytes = 0;
-    if (place) {
-      st = eini_items_place(item, n, 0, alive, &bytes);
-      d->start[i] = d->temp_bytes;
-      if (!d->fabric.shared) d->info.place_bytes = eini_max64(d->info.place_bytes, bytes);
-      if (st == EIN_OK && eini_add_overflow(d->temp_bytes, eini_dist_pad(bytes), &d->temp_bytes))
-        st = EIN_ERR_TOO_LARGE;
-    }
-    r.n = 0;
-    for (int k = 0, old; k < n && !place; k++) {
-      const int of = is[k].of, kind = is[k].kind;
-      const int64_t to = kind == EINI_STEPS_INBOX ? d->steps[of].inbox + i
-                         : kind == EINI_STEPS_BOXES ? d->steps[of].boxes + i
-                         : d->tensor[of].ndefine > 0 && d->tensor[of].define[0] < d->nstmt
-                             ? d->steps[d->tensor[of].define[0]].room + i : -1;
-      while ((old = eini_reuse_take(&r, *item[k].at, *item[k].at + item[k].bytes, k)) >= 0)
-        if (to >= 0) eini_steps_wait_users(d, &is[old], i, to);
+  z.item = EINI_NEW(&a, eini_item, most);
+  z.is = EINI_NEW(&a, eini_steps_item, most);
+  z.alive = EINI_NEW(&a, int, most);
+  ein_status st = z.item == NULL || z.is == NULL || z.alive == NULL ||
+                  !eini_reuse_init(&a, most, &z.r) ? EIN_ERR_NO_MEMORY : EIN_OK;
+  for (int64_t i = 0; i < eini_steps_memories(d); i++) {
+    for (int away = 0; away <= (d->away != NULL) && st == EIN_OK; away++) {
+      const int n = eini_steps_items(d, i, away, z.item, z.is);
+      int64_t bytes = 0;
+      if (!place) eini_steps_memory_waits(d, i, &z, n);
+      else st = eini_items_place(z.item, n, 0, z.alive, &bytes);
+      if (place && st == EIN_OK) st = eini_steps_memory_has(d, i, away, bytes);
     }
   }
   if (st == EIN_OK && (uint64_t)d->temp_bytes > SIZE_MAX / 4) st = EIN_ERR_TOO_LARGE;
@@ -6720,6 +6916,18 @@ static ein_status eini_steps_compute(eini_staged *x) {
   return eini_steps_execute(x, pt->plan, pt->in, out, pt->param);
 }
 
+// Zeros for all elements of a box at the place at hand.
+static ein_status eini_steps_clear(const eini_staged *x, const eini_step_box *b, int rank,
+                                   size_t size) {
+  char zero[16] = {0};
+  int64_t shape[EINI_NAMES_MAX], none[EINI_NAMES_MAX] = {0};
+  const eini_dist_end from = eini_dist_end_of(EINI_AT_BOX, zero, none, 0);
+  const eini_dist_end to = eini_dist_end_of(EINI_AT_BOX, b->data, b->stride, b->away);
+  for (int r = 0; r < rank; r++) shape[r] = b->hi[r] - b->lo[r];
+  if (b->data == NULL || eini_zrange_empty(rank, b->lo, b->hi)) return EIN_OK;
+  return eini_own_carry(x->d, x->place, rank, shape, &to, &from, b->stride, none, size);
+}
+
 // What the point at hand fetched goes into its boxes.
 static ein_status eini_steps_fetched(eini_staged *x, const eini_step_task *t, const eini_job *j,
                                      int worker) {
@@ -6731,14 +6939,13 @@ static ein_status eini_steps_fetched(eini_staged *x, const eini_step_task *t, co
     const eini_step_box *b = &x->point.box[k];
     if (x->w.nowners[k] > 0 && x->w.again[k] < 0 && eini_tour_due(&x->w, t->step, k, 0) &&
         eini_steps_zeros(x->d, s->operand[k]))
-      memset(b->data, 0, (size_t)eini_steps_volume(e->rank, b->lo, b->hi) *
-                             ein_dtype_size(e->dtype));
+      EINI_TRY(eini_steps_clear(x, b, e->rank, ein_dtype_size(e->dtype)));
   }
   for (int64_t i = t->first; i < t->first + t->nmove; i++) {
     const eini_step_move *v = &x->e->move[i];
     if (v->kind == EINI_JOB_SEND) continue;
     received |= v->kind == EINI_JOB_RECEIVE;
-    eini_steps_fetch(x, v, &x->point.box[v->access]);
+    EINI_TRY(eini_steps_fetch(x, v, &x->point.box[v->access]));
   }
   return received ? eini_steps_event(x->d, EINI_STEPS_FETCHES, worker, j, t->step, begin) : EIN_OK;
 }
@@ -6748,6 +6955,7 @@ static ein_status eini_steps_task_run(eini_staged *x, const eini_job *j, int wor
   const eini_step_task *t = &x->e->task[j->arg];
   const int64_t share = (j - x->d->jobs.job) - t->job - 1;
   eini_steps_goto(x, t->point);
+  x->place = x->w.move.place;  // of a share, too
   eini_steps_boxes(x, t->step);
   if (j->kind == EINI_JOB_BLOCK) EINI_TRY(eini_steps_fetched(x, t, j, worker));
   const double begin = eini_dist_now(x->d);
@@ -6778,27 +6986,14 @@ static ein_status eini_steps_post(eini_steps_exec *x, int worker, const eini_job
                 : f->recv_fn(f->user, own, v->peer, v->tag, NULL, (size_t)v->bytes, ticket);
   if (v->group == EINI_FOLLOWS) return EIN_OK;
   if (send && !failed && home) st = eini_steps_homeward(w, v);
-  else if (send && !failed) eini_steps_fetch(w, v, NULL);
-  char *message = eini_steps_message(w, v);
-  eini_flow_wires(&x->flow, 1);
-  const ein_status posted =
-      v->group >= 0 ? f->spread_fn(f->user, v->group, v->turns, v->turn, send ? own : v->peer,
-                                   message, (size_t)v->bytes, ticket)
-      : send ? f->send_fn(f->user, own, v->peer, v->tag, message, (size_t)v->bytes, ticket)
-           : f->recv_fn(f->user, own, v->peer, v->tag, message, (size_t)v->bytes, ticket);
-  eini_flow_wires(&x->flow, 0);
+  else if (send && !failed) st = eini_steps_fetch(w, v, NULL);
+  const eini_dist_end message = eini_steps_message(w, v);
+  const eini_own_wire wire = {send, message.away, v->peer, v->group, v->turns, v->turn, own, v->tag,
+                              v->bytes};
+  const ein_status posted = eini_own_wired(x->d, &x->flow, &wire, message.data, ticket);
   if (posted != EIN_OK || st != EIN_OK || failed) return posted != EIN_OK ? posted : st;
   return send && home ? eini_steps_event(x->d, EINI_STEPS_SENDS, worker, j, v->step, begin)
                       : EIN_OK;
-}
-
-// Zeros for all elements of a box.
-static void eini_steps_clear(const eini_step_box *b, int rank, size_t size) {
-  static const char zero[16] = {0};
-  int64_t shape[EINI_NAMES_MAX], none[EINI_NAMES_MAX];
-  for (int r = 0; r < rank; r++) shape[r] = b->hi[r] - b->lo[r], none[r] = 0;
-  if (b->data != NULL && !eini_zrange_empty(rank, b->lo, b->hi))
-    eini_dist_copy(rank, shape, b->data, b->stride, zero, none, size);
 }
 
 // Seconds of a job on the fabric's machine: a block, or what is merged where it arrives.
@@ -6867,8 +7062,7 @@ static ein_status eini_steps_job_run(void *user, int worker, const eini_job *j, 
   if (j->kind != EINI_JOB_ZERO) return eini_steps_task_run(w, j, worker);
   const eini_tensor *t = &x->d->g->tensor[w->stmt->out];
   const eini_step_box b = eini_steps_home(w, w->stmt->out, j->arg);
-  eini_steps_clear(&b, t->rank, ein_dtype_size(t->dtype));
-  return EIN_OK;
+  return eini_steps_clear(w, &b, t->rank, ein_dtype_size(t->dtype));
 }
 
 static void eini_steps_job_done(void *user, int worker, const eini_job *j) {
@@ -6879,6 +7073,7 @@ static void eini_steps_job_done(void *user, int worker, const eini_job *j) {
 
 // A tensor between a place and the memory of the caller.
 typedef struct eini_steps_handing {
+  const eini_staged *x;
   const eini_stmt *s;       // whose free indices the boxes are of
   int back;                 // from the place to the caller
   size_t size;
@@ -6891,15 +7086,14 @@ static ein_status eini_steps_give(void *user, const int64_t *lo, const int64_t *
   int64_t shape[EINI_NAMES_MAX], a[EINI_NAMES_MAX], b[EINI_NAMES_MAX];
   if (eini_zrange_empty(n, lo, hi)) return EIN_OK;
   for (int i = 0; i < n; i++) shape[i] = hi[i] - lo[i];
-  char *p = eini_steps_written(c->s, &c->place, lo, c->size, a);
-  char *w = eini_steps_written(c->s, &c->caller, lo, c->size, b);
-  if (c->back) eini_dist_copy(n, shape, w, b, p, a, c->size);
-  else eini_dist_copy(n, shape, p, a, w, b, c->size);
-  return EIN_OK;
+  const eini_dist_end p = eini_steps_written(c->s, &c->place, lo, c->size, a);
+  const eini_dist_end w = eini_steps_written(c->s, &c->caller, lo, c->size, b);
+  return eini_own_carry(c->x->d, c->x->place, n, shape, c->back ? &w : &p, c->back ? &p : &w,
+                        c->back ? b : a, c->back ? a : b, c->size);
 }
 
 // What places hold of an input, from the caller, or, of an output, to it.
-static ein_status eini_steps_hand(const eini_staged *x, int t, eini_arena *a) {
+static ein_status eini_steps_hand(eini_staged *x, int t, eini_arena *a) {
   const ein_dist *d = x->d;
   const eini_tensor *e = &d->g->tensor[t];
   eini_steps_handing c;
@@ -6907,15 +7101,17 @@ static ein_status eini_steps_hand(const eini_staged *x, int t, eini_arena *a) {
   eini_owners *o;
   int n;
   memset(&c, 0, sizeof c);
+  c.x = x;
   c.back = e->role == EIN_ROLE_OUTPUT;
   c.size = ein_dtype_size(e->dtype);
   for (int r = 0; r < e->rank; r++) shape[r] = e->shape[r], stride[r] = d->tensor[t].stride[r];
   c.caller.lo = zero, c.caller.hi = shape, c.caller.stride = stride;
   c.caller.data = eini_dist_bound(d, x->run, t, 0);
   EINI_TRY(eini_schedule_owners(a, d->desc.schedule, t, &o, &n));
-  if (c.back && eini_steps_zeros(d, t)) eini_steps_clear(&c.caller, e->rank, c.size);
+  if (c.back && eini_steps_zeros(d, t)) EINI_TRY(eini_steps_clear(x, &c.caller, e->rank, c.size));
   for (int64_t q = 0; q < eini_steps_memories(d); q++) {
     c.place = eini_steps_home(x, t, q);
+    x->place = d->fabric.first + q;
     for (int i = 0; i < n && !d->home[(int64_t)t * eini_steps_memories(d) + q].own; i++) {
       c.s = o[i].s;
       EINI_TRY(eini_owners_boxes(a, d->g, &o[i], d->fabric.first + q, eini_steps_give, &c));
@@ -6924,7 +7120,7 @@ static ein_status eini_steps_hand(const eini_staged *x, int t, eini_arena *a) {
   return EIN_OK;
 }
 
-static ein_status eini_steps_hand_all(const eini_staged *x, ein_role role) {
+static ein_status eini_steps_hand_all(eini_staged *x, ein_role role) {
   const ein_graph *g = x->d->g;
   ein_status st = EIN_OK;
   for (int t = 0; t < g->ntensor && st == EIN_OK; t++) {
@@ -6956,10 +7152,12 @@ static ein_status eini_steps_run(eini_steps_exec *x, ein_dist_stats *stats) {
   x->flow.over_fn = eini_steps_job_over;
   x->flow.user = x;
   x->stats = stats;
-  EINI_TRY(eini_dist_failed(x->run, eini_flow_all(&x->flow, &x->d->executor), x->d->width,
-                            x->worker[0].error, sizeof *x->worker));
-  eini_steps_count(x->d, stats);
-  return eini_dist_clocked(x->d) ? EIN_OK : eini_steps_hand_all(&x->worker[0], EIN_ROLE_OUTPUT);
+  ein_status st = eini_flow_all(&x->flow, &x->d->executor);
+  if (st == EIN_OK && !eini_dist_clocked(x->d))
+    st = eini_steps_hand_all(&x->worker[0], EIN_ROLE_OUTPUT);
+  st = eini_own_end(x->d, st);
+  if (st == EIN_OK) eini_steps_count(x->d, stats);
+  return eini_dist_failed(x->run, st, x->d->width, x->worker[0].error, sizeof *x->worker);
 }
 
 static ein_status eini_steps_begin(const ein_dist *d, const ein_run *run, char *mem,
@@ -7035,6 +7233,7 @@ static ein_status eini_steps_noted(ein_dist *d) {
   for (int t = 0; t < d->g->ntensor && st == EIN_OK; t++) st = eini_steps_tensor(d, t);
   if (st == EIN_OK) st = eini_steps_hulls(&a, &z);
   for (int k = 0; k < d->nstmt && st == EIN_OK; k++) st = eini_steps_derive(d, k, &z);
+  if (st == EIN_OK) eini_steps_settle_inputs(d);
   d->spare = z.x.spare_bytes;
   eini_arena_free(&a);
   return st;
@@ -7392,7 +7591,8 @@ static ein_status eini_dist_build(ein_ctx *ctx, ein_dist *d) {
   EINI_TRY(eini_dist_ctx(ctx, d->fabric.threads, &d->plans.ctx));
   eini_dist_provider(d);
   d->held = EINI_NEW(&d->arena, void *, d->fabric.count);
-  if (d->held == NULL) return EIN_ERR_NO_MEMORY;
+  d->held_bytes = EINI_NEW(&d->arena, int64_t, d->fabric.count);
+  if (d->held == NULL || d->held_bytes == NULL) return EIN_ERR_NO_MEMORY;
   d->plans.a = &d->arena;
   d->plans.path = d->desc.path;
   if (d->desc.schedule != NULL) {
@@ -7737,7 +7937,7 @@ static ein_status eini_dist_run(const ein_dist *d, const ein_run *run, ein_dist_
   x.flow.done_fn = eini_dist_job_done;
   x.flow.over_fn = eini_dist_job_over;
   x.flow.user = &x;
-  const ein_status st = eini_own_end(&x, eini_flow_all(&x.flow, &d->executor));
+  const ein_status st = eini_own_end(d, eini_flow_all(&x.flow, &d->executor));
   for (int i = 0; i < d->width && x.worker[i].sent != NULL; i++)
     for (int q = 0; q < d->fabric.places; q++) eini_dist_sent(stats, q, x.worker[i].sent[q]);
   return eini_dist_failed(run, st, d->width, x.worker[0].error, sizeof *x.worker);
@@ -7766,8 +7966,8 @@ EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_d
   const int64_t moved = d->copies != NULL ? d->copies->total : d->temp_bytes;
   if (stats != NULL) eini_dist_stats_clear(stats);
   if (st == EIN_OK) st = eini_dist_room_of(d, run, &mem, &own);
-  if (st == EIN_OK && d->steps != NULL) st = eini_steps_begin(d, run, mem, &x);
   if (st == EIN_OK) st = eini_own_hold(d);
+  if (st == EIN_OK && d->steps != NULL) st = eini_steps_begin(d, run, mem, &x);
   if (st == EIN_OK && f->room_fn != NULL) st = f->room_fn(f->user, d->jobs.ntransfer, moved);
   st = eini_dist_agree(f, st);  // before anybody waits for a message
   if (st == EIN_OK)

@@ -1,23 +1,31 @@
-// What a place takes under a schedule is at most what is announced, and messages: of a statement,
-// and of the next one, which begin early.
+// What a place takes under a schedule, at home and in a provider's memory, is at most what is
+// announced, and messages: of a statement, and of the next one, which begin early.
 static double rooms_over(const ein_dist *d) {
+  const int memories = d->fabric.count;
   double most = 0;
-  for (int i = 0; i < d->fabric.count && !d->fabric.shared; i++) {
-    int64_t messages = 0, padding = 0, end = 0;
-    for (int k = 0; k < d->nstmt; k++) {
-      const eini_steps_stmt *e = &d->steps[k];
-      const int64_t n = e->inbox_bytes[i] + (k + 1 < d->nstmt ? e[1].inbox_bytes[i] : 0);
-      messages = n > messages ? n : messages;
-      padding += 64 * (e->npoint + 1) * (e->w.n->s->noperand + 4);
-      if (e->boxes_bytes[i] > 0 && e->boxes_at[i] + e->boxes_bytes[i] > end)
-        end = e->boxes_at[i] + e->boxes_bytes[i];
+  for (int i = 0; i < memories && !d->fabric.shared; i++) {
+    int64_t messages = 0, padding = 0, ends = 0;
+    for (int away = 0; away < (d->away != NULL ? 2 : 1); away++) {
+      const int side = i + away * memories;
+      int64_t end = 0, each = 0;
+      for (int k = 0; k < d->nstmt; k++) {
+        const eini_steps_stmt *e = &d->steps[k];
+        const int64_t n = e->inbox_bytes[side] + (k + 1 < d->nstmt ? e[1].inbox_bytes[side] : 0);
+        each = n > each ? n : each;
+        padding += 64 * (e->npoint + 1) * (e->w.n->s->noperand + 4);
+        if (e->boxes_bytes[side] > 0 && e->boxes_at[side] + e->boxes_bytes[side] > end)
+          end = e->boxes_at[side] + e->boxes_bytes[side];
+      }
+      for (int t = 0; t < d->g->ntensor; t++) {
+        const eini_step_home *h = &d->home[t * memories + i];
+        padding += 64;
+        if (!h->own && h->box.away == away && h->bytes > 0 && h->at + h->bytes > end)
+          end = h->at + h->bytes;
+      }
+      messages += each;
+      ends += end;
     }
-    for (int t = 0; t < d->g->ntensor; t++) {
-      const eini_step_home *h = &d->home[t * d->fabric.count + i];
-      padding += 64;
-      if (!h->own && h->bytes > 0 && h->at + h->bytes > end) end = h->at + h->bytes;
-    }
-    const double ratio = (double)end / (double)(d->peak[i] + messages + padding);
+    const double ratio = (double)ends / (double)(d->peak[i] + messages + padding);
     most = ratio > most ? ratio : most;
   }
   return most;

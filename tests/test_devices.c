@@ -6,7 +6,6 @@
 //
 //   test_devices STUB [graphs [seed]]
 #define _POSIX_C_SOURCE 200112L
-#include <dlfcn.h>
 
 #define EINSUM_IMPLEMENTATION
 #include "../einsum.h"
@@ -16,136 +15,23 @@
 #include "check.h"
 #include "util.h"
 #include "random_graph.h"
+#include "devices.h"
 
-static const char *stub;
-static void (*stub_fail)(long n, int code);
-static long (*stub_calls)(void), (*stub_live)(void), (*stub_asked)(void), (*stub_peer)(void);
-static long (*stub_ran)(int device);
-
-// Compiled kernels, which are the same on all devices.
-static struct { char name[96]; void *at; size_t bytes; } kept[4096];
-static int nkept;
-
-static int shelf_load(void *user, const char *name, void *to, size_t room, size_t *bytes) {
-  (void)user;
-  for (int i = 0; i < nkept; i++) {
-    if (strcmp(kept[i].name, name) != 0) continue;
-    *bytes = kept[i].bytes;
-    if (to != NULL) memcpy(to, kept[i].at, room < *bytes ? room : *bytes);
-    return 1;
-  }
-  return 0;
-}
-
-static void shelf_save(void *user, const char *name, const void *from, size_t bytes) {
-  (void)user;
-  if (nkept == 4096) return;
-  snprintf(kept[nkept].name, sizeof kept->name, "%s", name);
-  kept[nkept].at = malloc(bytes);
-  memcpy(kept[nkept].at, from, bytes);
-  kept[nkept++].bytes = bytes;
-}
-
-// n devices that are asked for all they can do.
-static ein_cuda *open_devices(int n, const ein_allocator *al) {
-  static const ein_cuda_shelf shelf = {shelf_load, shelf_save, NULL};
-  ein_cuda_desc d;
-  ein_cuda *cuda = NULL;
-  char text[8];
-  snprintf(text, sizeof text, "%d", n);
-  setenv("STUB_DEVICES", text, 1);
-  memset(&d, 0, sizeof d);
-  d.only = 1;
-  d.devices = n;
-  d.shelf = &shelf;
-  d.driver = d.nvrtc = d.cublas = stub;
-  return ein_cuda_create(&d, al, &cuda) == EIN_OK && ein_cuda_ready(cuda) ? cuda : NULL;
-}
-
-static ein_ctx *ctx_on(ein_cuda *cuda, const ein_allocator *al, int width) {
-  ein_ctx_desc d;
-  ein_ctx *ctx = NULL;
-  memset(&d, 0, sizeof d);
-  d.bare = 1;
-  if (al != NULL) d.allocator = *al;
-  d.executor.width = width;
-  d.executor.parallel_for = width > 1 ? test_for : NULL;
-  if (cuda != NULL && ein_cuda_use(cuda, &d) != EIN_OK) return NULL;
-  return ein_ctx_create(&d, &ctx) == EIN_OK ? ctx : NULL;
-}
-
-// ---- runs ----
-
-typedef struct outcome {
-  void *out[MAX_TENSORS];
-  int nout;
-  ein_dist_stats stats;
-  ein_dist_info info;
-  ein_cuda_counts counts;    // of the run
-} outcome;
-
-static void outcome_free(outcome *o) {
-  for (int i = 0; i < o->nout; i++) free(o->out[i]);
-  o->nout = 0;
-}
-
-// A graph whose inputs are in v, cut, over p places that copy; twice, so that memory is used again.
+// A graph whose inputs are in v, cut, over p places that copy.
 static ein_status run_cut(ein_ctx *ctx, ein_cuda *cuda, const ein_graph *g, const cuts *c, int p,
                           int threads, const values *v, outcome *o) {
   ein_fabric f;
   ein_dist_desc desc;
-  ein_dist *d = NULL;
-  ein_run run;
-  const void *in[MAX_TENSORS];
-  int nin = 0;
   memset(o, 0, sizeof *o);
   memset(&desc, 0, sizeof desc);
-  memset(&run, 0, sizeof run);
-  for (int t = 0; t < g->ntensor; t++) {
-    if (g->tensor[t].role == EIN_ROLE_INPUT) in[nin++] = v->data[t];
-    if (g->tensor[t].role == EIN_ROLE_OUTPUT)
-      o->out[o->nout++] = orc_alloc(orc_count(&g->tensor[t]), 16);
-  }
   EINI_TRY(ein_fabric_copying(ctx, p, &f));
   f.threads = threads;
   desc.fabric = &f;
   desc.parts = c->parts;
   desc.pins = c->pins;
-  run.in = in;
-  run.out = o->out;
-  ein_status st = ein_dist_create(ctx, g, &desc, &d);
-  if (st == EIN_OK) (void)ein_dist_info_get(d, &o->info);
-  for (int i = 0; i < 2 && st == EIN_OK; i++) {
-    const ein_cuda_counts before = ein_cuda_counts_get(cuda);
-    st = ein_dist_execute(d, &run, &o->stats);
-    o->counts = ein_cuda_counts_get(cuda);
-    o->counts.to_device -= before.to_device, o->counts.from_device -= before.from_device;
-    o->counts.peer -= before.peer, o->counts.launches -= before.launches;
-    o->counts.gemms -= before.gemms;
-  }
-  ein_dist_destroy(d);
+  const ein_status st = run_places(ctx, cuda, g, &desc, v, o);
   ein_fabric_destroy(&f);
   return st;
-}
-
-static int outcome_right(const ein_graph *g, const values *v, const outcome *o) {
-  int n = 0, right = 1;
-  for (int t = 0; t < g->ntensor; t++)
-    if (g->tensor[t].role == EIN_ROLE_OUTPUT)
-      right &= orc_compare_err(g->tensor[t].dtype, orc_count(&g->tensor[t]), o->out[n++],
-                               v->data[t], v->err[t]);
-  return right;
-}
-
-static int outcome_same(const ein_graph *g, const outcome *a, const outcome *b) {
-  int n = 0, same = 1;
-  for (int t = 0; t < g->ntensor; t++) {
-    if (g->tensor[t].role != EIN_ROLE_OUTPUT) continue;
-    same &= memcmp(a->out[n], b->out[n], (size_t)orc_count(&g->tensor[t]) *
-                                             ein_dtype_size(g->tensor[t].dtype)) == 0;
-    n++;
-  }
-  return same;
 }
 
 // ---- random graphs ----
@@ -221,49 +107,11 @@ static const char *const texts[] = {
     "input A[i=30,j=900] : f64\nM[i] = mean[j](A[i,j])\nP[i] = argmax[j](A[i,j])\n"
     "Y[i,j] = A[i,j] - M[i]\noutput Y, P\n"};
 
-typedef struct problem {
-  ein_graph *g;
-  values v;
-} problem;
-
-static void problem_begin(problem *x, const char *text) {
-  ein_program_desc d;
-  ein_scalar none[1] = {{0, 0, 0}};
-  memset(x, 0, sizeof *x);
-  memset(&d, 0, sizeof d);
-  d.text = text;
-  CHECK(ein_graph_parse(NULL, &d, &x->g) == EIN_OK);
-  for (int t = 0; t < x->g->ntensor; t++) {
-    const eini_tensor *e = &x->g->tensor[t];
-    const int64_t n = orc_count(e);
-    x->v.data[t] = orc_alloc(n, 16);
-    x->v.err[t] = (double *)orc_alloc(n, sizeof(double));
-    for (int64_t i = 0; i < n && e->role == EIN_ROLE_INPUT; i++) {
-      if (e->dtype == EIN_I32) ((int32_t *)x->v.data[t])[i] = (int32_t)(i * 7 % 11 - 5);
-      else ((double *)x->v.data[t])[i] = (double)(i * 7 % 11 - 5);
-    }
-  }
-  orc_eval_err(x->g, x->v.data, x->v.err, none);
-}
-
-static void problem_end(problem *x) {
-  values_free(x->g, &x->v);
-  ein_graph_destroy(x->g);
-}
-
 // Cuts at random, without pinned inputs.
 static void problem_cuts(const problem *x, int p, uint64_t seed, cuts *c) {
   rng_state = seed;
   random_cuts(x->g, p, c);
   memset(c->pins, 0, sizeof c->pins);
-}
-
-static int64_t bytes_of(const ein_graph *g, ein_role role) {
-  int64_t n = 0;
-  for (int t = 0; t < g->ntensor; t++)
-    if (g->tensor[t].role == role)
-      n += orc_count(&g->tensor[t]) * (int64_t)ein_dtype_size(g->tensor[t].dtype);
-  return n;
 }
 
 static void test_exact(void) {
@@ -338,18 +186,6 @@ static void test_long(void) {
   problem_end(&x);
 }
 
-// An element of a block in the whole tensor.
-static int64_t in_whole(const eini_tensor *e, const int64_t *origin, const int64_t *extent,
-                        int64_t k) {
-  int64_t at = 0, step = 1;
-  for (int r = e->rank - 1; r >= 0; r--) {
-    at += (origin[r] + k % extent[r]) * step;
-    k /= extent[r];
-    step *= e->shape[r];
-  }
-  return at;
-}
-
 // Blocks that a run binds are the host's; what is between them is not.
 static void test_blocks(void) {
   enum { PLACES = 3 };
@@ -359,16 +195,11 @@ static void test_blocks(void) {
   ein_dist_desc desc;
   ein_dist_info info;
   ein_dist *d = NULL;
-  ein_run run;
-  void *block[MAX_TENSORS][PLACES], *out[MAX_TENSORS * PLACES];
-  const void *in[MAX_TENSORS * PLACES];
-  int nin = 0, nout = 0, wrong = 0;
   problem_begin(&x, "input A[i=21,j=18], B[j,k=15] : f64\nT[i,k] = A[i,j]*B[j,k]\n"
                     "Y[k,i] = T[i,k]*2 + 1\nM[k] = max[i](Y[k,i])\noutput Y, M\n");
   rng_state = 4;
   random_cuts(x.g, PLACES, &c);
   memset(&desc, 0, sizeof desc);
-  memset(&run, 0, sizeof run);
   ein_cuda *cuda = open_devices(PLACES, NULL);
   ein_ctx *ctx = ctx_on(cuda, NULL, 1);
   CHECK(ein_fabric_copying(ctx, PLACES, &f) == EIN_OK);
@@ -378,29 +209,7 @@ static void test_blocks(void) {
   desc.blocks = 1;
   CHECK(ein_dist_create(ctx, x.g, &desc, &d) == EIN_OK);
   CHECK(ein_dist_info_get(d, &info) == EIN_OK && info.away_bytes > 0);
-  for (int back = 0; back < 2; back++) {
-    for (int t = 0; t < x.g->ntensor; t++) {
-      const eini_tensor *e = &x.g->tensor[t];
-      int64_t origin[4], extent[4], n;
-      for (int q = 0; q < PLACES && e->role != EIN_ROLE_TEMP; q++) {
-        CHECK(ein_dist_block(d, t, q, origin, extent, &n) == EIN_OK);
-        if (!back) block[t][q] = n > 0 ? orc_alloc(n, sizeof(double)) : NULL;
-        double *here = (double *)block[t][q], *whole = (double *)x.v.data[t];
-        for (int64_t k = 0; k < n; k++) {
-          const int64_t at = in_whole(e, origin, extent, k);
-          if (e->role == EIN_ROLE_INPUT && !back) here[k] = whole[at];
-          else if (back) wrong += fabs(here[k] - whole[at]) > 0;
-        }
-        if (back) free(here);
-        else if (e->role == EIN_ROLE_INPUT) in[nin++] = here;
-        else out[nout++] = here;
-      }
-    }
-    run.in = in;
-    run.out = out;
-    if (!back) CHECK(ein_dist_execute(d, &run, NULL) == EIN_OK);
-  }
-  CHECK(wrong == 0 && ein_cuda_counts_get(cuda).peer > 0);
+  CHECK(run_blocks(d, x.g, PLACES, &x.v) && ein_cuda_counts_get(cuda).peer > 0);
   ein_dist_destroy(d);
   ein_fabric_destroy(&f);
   ein_ctx_destroy(ctx);
@@ -533,17 +342,7 @@ int main(int argc, char **argv) {
   stub = argc > 1 ? argv[1] : "build/libcuda_stub.so";
   const int graphs = argc > 2 ? atoi(argv[2]) : FEW(24);
   const uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
-  void *h = dlopen(stub, RTLD_NOW);
-  if (h == NULL) {
-    printf("no stub: %s\n", dlerror());
-    return 1;
-  }
-  *(void **)&stub_fail = dlsym(h, "stub_fail");
-  *(void **)&stub_calls = dlsym(h, "stub_calls");
-  *(void **)&stub_live = dlsym(h, "stub_live");
-  *(void **)&stub_asked = dlsym(h, "stub_asked");
-  *(void **)&stub_peer = dlsym(h, "stub_peer");
-  *(void **)&stub_ran = dlsym(h, "stub_ran");
+  if (!stub_open()) return 1;
   test_exact();
   test_random(graphs, seed);
   test_blocks();
@@ -552,7 +351,7 @@ int main(int argc, char **argv) {
   test_failures(1);
   test_no_memory();
   test_long();  // last: the stub protects all memory that ever was
-  for (int i = 0; i < nkept; i++) free(kept[i].at);
+  shelf_free();
   if (failures == 0) printf("ok %d checks\n", checks);
   else printf("%d of %d checks failed\n", failures, checks);
   return failures > 0;

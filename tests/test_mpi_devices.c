@@ -141,9 +141,10 @@ static int alike(ein_status st) {
   return most[0] == -most[1];
 }
 
-// A graph, cut, over p places of all ranks, twice; outputs are whole everywhere then.
-static ein_status run_cut(ein_ctx *ctx, const ein_graph *g, const cuts *c, int p, int way,
-                          const values *v, outcome *o) {
+// A graph, cut or under a schedule, over p places of all ranks, twice; outputs are whole everywhere
+// then.
+static ein_status run_on(ein_ctx *ctx, const ein_graph *g, const cuts *c, const ein_schedule *how,
+                         int p, int way, const values *v, outcome *o) {
   ein_fabric f;
   ein_dist_desc desc;
   ein_dist_info info;
@@ -165,8 +166,9 @@ static ein_status run_cut(ein_ctx *ctx, const ein_graph *g, const cuts *c, int p
   CHECK(ein_mpi_aware(&f, -1) == answer);
   if (way != ASKED) CHECK(ein_mpi_aware(&f, way == DIRECT) == (way == DIRECT));
   desc.fabric = &f;
-  desc.parts = c->parts;
-  desc.pins = c->pins;
+  desc.schedule = how;
+  desc.parts = c == NULL ? NULL : c->parts;
+  desc.pins = c == NULL ? NULL : c->pins;
   run.in = in;
   run.out = o->out;
   ein_status st = ein_dist_create(ctx, g, &desc, &d);
@@ -207,14 +209,15 @@ static int outcome_same(const ein_graph *g, const outcome *a, const outcome *b) 
 }
 
 // All ways of a graph. Random cuts are those of all ranks.
-static void test_ways(const ein_graph *g, const cuts *c, int p, const values *v, int64_t *direct) {
+static void test_ways(const ein_graph *g, const cuts *c, const ein_schedule *how, int p,
+                      const values *v, int64_t *direct) {
   outcome o[WAYS];
   for (int way = 0; way < WAYS; way++) {
     if (way != BY_HOST) setenv("STUB_AWARE", "1", 1);
     ein_cuda *cuda = open_device();
     ein_ctx *ctx = ctx_on(cuda);
     const int64_t before = of_device;
-    const ein_status st = run_cut(ctx, g, c, p, way, v, &o[way]);
+    const ein_status st = run_on(ctx, g, c, how, p, way, v, &o[way]);
     if (st != EIN_OK) printf("  %s: %s\n", ein_status_name(st), ein_ctx_message(ctx));
     CHECK(st == EIN_OK && outcome_right(g, v, &o[way]));
     CHECK(way == BY_HOST || outcome_same(g, &o[0], &o[way]));
@@ -242,7 +245,7 @@ static void test_random(int count, uint64_t seed) {
       const int before = failures;
       random_cuts(g, p, &c);
       values_make(g, seed + (uint64_t)n, &v);
-      test_ways(g, &c, p, &v, &direct);
+      test_ways(g, &c, NULL, p, &v, &direct);
       if (failures > before)
         printf("case %d of seed %d, %d places, rank %d\n", n, (int)seed, p, rank);
       values_free(g, &v);
@@ -285,7 +288,7 @@ static void test_programs(void) {
       ein_graph *g = problem(texts[k], &v);
       rng_state = (uint64_t)(100 * k + seed);
       random_cuts(g, ranks, &c);
-      test_ways(g, &c, ranks, &v, &direct);
+      test_ways(g, &c, NULL, ranks, &v, &direct);
       values_free(g, &v);
       ein_graph_destroy(g);
     }
@@ -297,6 +300,39 @@ static void test_programs(void) {
   if (rank == 0)
     printf("  %lld bytes of messages of devices, %lld of groups, %lld folds\n", (long long)direct,
            (long long)groups, (long long)folds);
+}
+
+// Under schedules what all ranks fetch in a step, tiles that go round, and what is between two
+// statements, with sums that meet at home: all of it is of devices where MPI takes that.
+static void test_schedules(void) {
+  static const char *const more[] = {"", "rotate(ko, [io], kos)\n"};
+  int64_t direct = 0;
+  for (int k = 0; k < 2; k++) {
+    char text[1024];
+    values v;
+    ein_schedule_desc d;
+    ein_schedule *how = NULL;
+    ein_graph *g = problem("input A[i=24,k=20], B[k,j=30] : f64\nC[i,j] = A[i,k]*B[k,j]\n"
+                           "S[i] = max[j](C[i,j])\nY[i,j] = C[i,j] - S[i]\noutput S, Y\n", &v);
+    snprintf(text, sizeof text, "machine g=%d\nplace A, B, C xy->x\nplace S x->x\n"
+             "place Y xy->y\non C\ndivide(i, io, ii, %d)\ndivide(k, ko, ki, 4)\n"
+             "reorder(io, ko, ii, j, ki)\ndistribute(io)\n%scommunicate([A, B], %s)\non S\n"
+             "distribute([j], [jo], [ji], [g])\non Y\ndistribute([j], [jo], [ji], [g])\n", ranks,
+             ranks, more[k], k == 0 ? "ko" : "kos");
+    memset(&d, 0, sizeof d);
+    d.text = text;
+    d.places = ranks;
+    CHECK(ein_schedule_create(NULL, g, &d, &how) == EIN_OK);
+    const int64_t host = of_host, before = direct;
+    test_ways(g, NULL, how, ranks, &v, &direct);
+    CHECK(direct - before == 2 * (of_host - host));  // of three ways one is by the host
+    ein_schedule_destroy(how);
+    values_free(g, &v);
+    ein_graph_destroy(g);
+  }
+  direct = total(direct);
+  CHECK(ranks == 1 || direct > 1000);
+  if (rank == 0) printf("  %lld bytes of messages of schedules\n", (long long)direct);
 }
 
 // A call of one rank's driver fails.
@@ -314,14 +350,14 @@ static void test_failures(int way) {
     ein_ctx *ctx = ctx_on(cuda);
     const long from = stub_calls();
     if (rank == n % ranks) stub_fail(n, n % 2 ? 1 : 2);
-    const ein_status st = run_cut(ctx, g, &c, ranks, way, &v, &o);
+    const ein_status st = run_on(ctx, g, &c, NULL, ranks, way, &v, &o);
     const int64_t hit = total(rank == n % ranks && stub_calls() - from > n);
     stub_fail(-1, 0);
     CHECK(alike(st));
     CHECK(st == EIN_OK ? outcome_right(g, &v, &o) : hit > 0);
     hits += st != EIN_OK;
     outcome_free(&o);
-    CHECK(run_cut(ctx, g, &c, ranks, way, &v, &o) == EIN_OK && outcome_right(g, &v, &o));
+    CHECK(run_on(ctx, g, &c, NULL, ranks, way, &v, &o) == EIN_OK && outcome_right(g, &v, &o));
     outcome_free(&o);
     ein_ctx_destroy(ctx);
     ein_cuda_destroy(cuda);
@@ -352,6 +388,7 @@ int main(int argc, char **argv) {
   *(void **)&stub_device = dlsym(h, "stub_device");
   setenv("STUB_DEVICES", "2", 1);
   test_programs();
+  test_schedules();
   test_random(argc > 2 ? atoi(argv[2]) : FEW(8), argc > 3 ? strtoull(argv[3], NULL, 10) : 1);
   test_failures(BY_HOST);
   test_failures(DIRECT);

@@ -432,67 +432,6 @@ static int first_of(const ein_graph *g, const ein_schedule *s, int places) {
 
 // ---- random statements under random schedules ---------------------------------------------------
 
-// Axes of A and B as digits, the rank of C, and how many types: real ones, all but complex, all.
-// In those of several statements, and by sums of indices, %d stands for the extent of k.
-static const struct { const char *stmt; int a, b, rank, types; } statements[] = {
-    {"C[i,j] = sum[k](A[i,k] * B[k,j])", 02, 021, 2, 8},
-    {"C[j,i] = max[k](A[k,i] + B[k,j])", 020, 021, 2, 7},
-    {"C[i,j] = min[k](A[i,j] - B[j,k])", 01, 012, 2, 7},
-    {"C[j,i] = prod[k](A[i,k] * B[i,j])", 02, 01, 2, 8},
-    {"C[i,j] = sum[k](A[i,k] * B[k,j] + i - 2 * k)", 02, 021, 2, 8},
-    {"C[i,j,k] = A[k,i] + B[j,k] * 2 + j", 020, 012, 3, 8},
-    {"C[i] = sum[j,k](A[i,j] * B[i,k])", 01, 02, 1, 8},
-    {"C[j] = any[i,k](A[i,k] > B[k,j])", 02, 021, 1, 7},
-    {"C[i,j] = logsumexp[k](A[i,k] - B[j,k])", 02, 012, 2, 2},
-    {"C = sum[i,j,k](A[i,k] * B[j,k])", 02, 012, 0, 8},
-    {"C[i,j] = mean[k](A[i,k] - B[k,j])", 02, 021, 2, 2},
-    {"C[j,i] = var[k](A[k,i] * B[k,j])", 020, 021, 2, 2},
-    {"C[i] = argmax[j,k](A[i,j] - B[i,k])", 01, 02, 1, 7},
-    {"C[i,j] = argmin[k](A[i,k] + B[k,j])", 02, 021, 2, 7},
-    {"C = argmax[i,j,k](A[i,k] * B[j,k])", 02, 012, 0, 7},
-    {"C[j,i] : f64 = span[k](A[i,k] + B[k,j])", 02, 021, 2, 7},
-    {"C[i,j] : f32 = spread[k](A[i,k] * B[k,j])", 02, 021, 2, 7},
-    {"C[2*i,j] = max[k](A[i,k] + B[k,j] * i); C[2*i+1,j] = sum[k](A[i,k] * B[k,j])", 02, 021, 2, 7},
-    {"C[j,i] = sum[k](A[i,k] - B[k,j]); C[j,i+size(m)] = max[k](B[k,j] - A[i,k])", 02, 021, 2, 7},
-    {"C[i,%d*j+k] = A[i,k] + B[k,j] - j", 02, 021, 2, 8},
-    {"C[%d*i+k,2*j] = A[i,k] * B[k,j]; C[%d*i+k,2*j+1] = mean[l=4](A[i,k] - B[k,j] * l)", 02, 021,
-     2, 2}};
-
-static const char *draw_program(char *text, size_t size, const int64_t *e, int *which) {
-  static const char *const types[] = {"f64", "f32", "i32", "i64", "bf16", "f16", "i8", "c64"};
-  const int k = *which = (int)draw(0, (int64_t)(sizeof statements / sizeof *statements) - 1);
-  const int a = statements[k].a, b = statements[k].b;
-  const char *type = types[draw(0, statements[k].types - 1)];
-  int at = snprintf(text, size, "input A[m=%d,%d], B[%d,%d] : %s\n", (int)e[a >> 3],
-                    (int)e[a & 7], (int)e[b >> 3], (int)e[b & 7], type);
-  snprintf(text + at, size - (size_t)at, statements[k].stmt, (int)e[2], (int)e[2]);
-  return statements[k].stmt;
-}
-
-// The commands of a statement that are behind a machine, for each of two.
-static void draw_both(char *text, size_t size, int gx, int gy) {
-  char other[512];
-  draw_nest(text, size, gx, gy);
-  char *end = strchr(text, '\n') + 1;
-  snprintf(other, sizeof other, "%s", end);
-  const int at = snprintf(end, size - (size_t)(end - text), "on C 1\n%son C 2\n", other);
-  if (chance(70)) snprintf(end + at, size - (size_t)(end - text + at), "%s", other);
-}
-
-// Where C lies.
-static void draw_place(char *text, size_t size, int rank) {
-  const size_t at = strlen(text);
-  snprintf(text + at, size - at, "place C %.*s->", rank, "xyz");
-  for (int m = 0, last = -1; m < 2; m++) {
-    const int axis = (int)draw(-1, rank - 1);
-    if (axis < 0 || axis == last) strcat(text, chance(50) ? "0" : "*");
-    else strncat(text, &"xyz"[axis], 1);
-    if (axis >= 0 && axis != last && m == 1 && chance(50)) strcat(text, ":2");
-    last = axis;
-  }
-  strcat(text, "\n");
-}
-
 static void test_random(int cases) {
   int ran = 0, exact = 0, shared = 0, kinds[sizeof statements / sizeof *statements] = {0};
   for (int c = 0; c < cases; c++) {

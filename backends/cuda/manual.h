@@ -145,11 +145,12 @@
 // --fabric` does both.
 //
 // On a fabric whose places copy, a place keeps on its device what it has of the statements that run
-// there, in memory that the plan keeps: blocks, operands, partial results and messages, which are
-// packed there. What moves between two places goes from device to device by cuMemcpyPeerAsync where
-// both can open each other's memory, which is asked once for each pair of them, else by pinned
-// memory of the host; ein_cuda_counts.peer says how much. Kernels and copies between devices are
-// ordered by their streams: the host waits for what goes by it, and at the end of a run.
+// there (under a schedule, too), in memory that the plan keeps: blocks, operands, partial results
+// and messages, which are packed there. What moves between two places goes from device to device by
+// cuMemcpyPeerAsync where both can open each other's memory, which is asked once for each pair of
+// them, else by pinned memory of the host; ein_cuda_counts.peer says how much. Kernels and copies
+// between devices are ordered by their streams: the host waits for what goes by it, and at the end
+// of a run.
 //
 //
 // THREADS
@@ -161,8 +162,8 @@
 //
 // WHAT IT DOES NOT DO
 //
-// What places of the fabrics serial and threads exchange is views of the host's memory, and so is
-// all under a schedule, or of a deterministic graph. Groups that hold whole rows do sums of
-// products as any other fold, without tiles; of those that go along an index each block goes all
-// the way, however few there are, and copies no piece while it computes one. A budget does not go
-// with views of the device's memory. Parts with gaps of a slice's output are waited for.
+// What places of the fabrics serial and threads exchange is views of the host's memory. The host
+// computes deterministic graphs. Groups that hold whole rows do sums of products as any other fold,
+// without tiles; of those that go along an index each block goes all the way, however few there
+// are, and copies no piece while it computes one. A budget does not go with views of the device's
+// memory. Parts with gaps of a slice's output are waited for.

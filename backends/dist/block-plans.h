@@ -202,6 +202,19 @@ static ein_status eini_dist_plan(eini_block_plans *l, const eini_dist_job *j, co
   return st == EIN_OK ? eini_block_plan_keep(l, plan) : st;
 }
 
+// Does all of a plan run where a provider's memory is? NULL: it could not be made.
+static int eini_dist_plan_away(const ein_plan *p) {
+  int away = p != NULL && p->away != NULL;
+  for (int t = 0; away && t < p->ntask; t++) away = eini_task_away(&p->task[t]);
+  return away;
+}
+
+// A plan of blocks could not be made in the provider's memory: its key has a number.
+static ein_status eini_dist_plan_none(eini_block_plans *l) {
+  while (l->n < l->keys.n) EINI_TRY(eini_block_plan_keep(l, NULL));
+  return EIN_OK;
+}
+
 // A ctx for the plans of tasks: allocator, kernels and clock of the caller's, and its executor
 // unless every task is to run on one thread.
 static ein_status eini_dist_ctx(const ein_ctx *ctx, int one_thread, ein_ctx **sub) {

@@ -177,7 +177,7 @@ typedef struct eini_dist_copies {
   int64_t **box;            // where its operands lie in EINI_AT_OPERAND; -1 - a move: in the block
                             //   that the move would copy
   int64_t *bytes, *start;   // per place of this process: of its memory, and where that begins
-  int64_t *held;            // bytes in the provider's memory, whose addresses are behind these
+                            //   what is in the provider's memory has addresses behind these
   int64_t total;
 } eini_dist_copies;
 
@@ -437,12 +437,12 @@ static ein_status eini_dist_place_memory(ein_dist *d) {
   for (int i = 0; i < d->fabric.count; i++) {
     int64_t both;
     EINI_TRY(eini_dist_place_items(d, i, 0, item, alive, &c->bytes[i]));
-    EINI_TRY(eini_dist_place_items(d, i, 1, item, alive, &c->held[i]));
+    EINI_TRY(eini_dist_place_items(d, i, 1, item, alive, &d->held_bytes[i]));
     c->start[i] = c->total;
     if (eini_add_overflow(c->total, c->bytes[i], &c->total) ||
-        eini_add_overflow(c->bytes[i], c->held[i], &both)) return EIN_ERR_TOO_LARGE;
+        eini_add_overflow(c->bytes[i], d->held_bytes[i], &both)) return EIN_ERR_TOO_LARGE;
     d->info.place_bytes = eini_max64(d->info.place_bytes, both);
-    d->info.away_bytes = eini_max64(d->info.away_bytes, c->held[i]);
+    d->info.away_bytes = eini_max64(d->info.away_bytes, d->held_bytes[i]);
   }
   return (uint64_t)c->total > SIZE_MAX / 4 ? EIN_ERR_TOO_LARGE : EIN_OK;
 }
@@ -461,9 +461,7 @@ static ein_status eini_dist_copies_init(ein_dist *d, eini_dist_room *m) {
   c->box = EINI_NEW(a, int64_t *, n);
   c->bytes = EINI_NEW(a, int64_t, d->fabric.count);
   c->start = EINI_NEW(a, int64_t, d->fabric.count);
-  c->held = EINI_NEW(a, int64_t, d->fabric.count);
-  if (c->first == NULL || c->box == NULL || c->bytes == NULL || c->start == NULL ||
-      c->held == NULL)
+  if (c->first == NULL || c->box == NULL || c->bytes == NULL || c->start == NULL)
     return EIN_ERR_NO_MEMORY;
   for (int k = 0; k < d->nstmt; k++)
     for (int i = 0; i < d->fabric.count; i++)

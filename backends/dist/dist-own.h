@@ -7,9 +7,10 @@
 // ---- memory of places ----
 
 static char *eini_own_at(const eini_dist_exec *x, int kind, int64_t entry) {
-  const eini_dist_copies *c = x->d->copies;
-  const int64_t i = entry % x->d->fabric.count, at = c->at[kind][entry];
-  if (c->held[i] > 0 && at >= c->bytes[i]) return (char *)x->d->held[i] + (at - c->bytes[i]);
+  const ein_dist *d = x->d;
+  const eini_dist_copies *c = d->copies;
+  const int64_t i = entry % d->fabric.count, at = c->at[kind][entry];
+  if (d->held_bytes[i] > 0 && at >= c->bytes[i]) return (char *)d->held[i] + (at - c->bytes[i]);
   return x->mem + c->start[i] + at;
 }
 
@@ -17,10 +18,10 @@ static char *eini_own_at(const eini_dist_exec *x, int kind, int64_t entry) {
 static ein_status eini_own_hold(const ein_dist *d) {
   const ein_kernels *k = d->away;
   for (int i = 0; k != NULL && i < d->fabric.count; i++) {
-    if (d->held[i] != NULL || d->copies->held[i] == 0) continue;
+    if (d->held[i] != NULL || d->held_bytes[i] == 0) continue;
     eini_dist_here(k, d->fabric.first + i);
     const ein_status st =
-        k->memory->hold_fn(k->user, (size_t)d->copies->held[i], &d->held[i]);
+        k->memory->hold_fn(k->user, (size_t)d->held_bytes[i], &d->held[i]);
     eini_dist_here(k, -1);
     if (st != EIN_OK) d->held[i] = NULL;
     EINI_TRY(st);
@@ -38,11 +39,10 @@ static void eini_own_release(const ein_dist *d) {
 }
 
 // Nothing is under way any more at any place.
-static ein_status eini_own_end(const eini_dist_exec *x, ein_status st) {
-  const ein_dist *d = x->d;
+static ein_status eini_own_end(const ein_dist *d, ein_status st) {
   for (int i = 0; d->away != NULL && i < d->fabric.count; i++) {
     ein_ticket ticket = 0;
-    if (d->copies->held[i] == 0) continue;
+    if (d->held_bytes[i] == 0) continue;
     eini_dist_here(d->away, d->fabric.first + i);
     ein_status own = d->away->memory->mark_fn(d->away->user, &ticket);
     if (own == EIN_OK && ticket != 0) own = d->away->memory->wait_fn(d->away->user, ticket);
@@ -54,9 +54,9 @@ static ein_status eini_own_end(const eini_dist_exec *x, ein_status st) {
 }
 
 // Says where what is posted next is. With the wires.
-static ein_status eini_own_says(const eini_dist_exec *x, int away) {
-  const ein_fabric *f = &x->d->fabric;
-  return x->d->carried ? f->memory_fn(f->user, away ? x->d->away : NULL) : EIN_OK;
+static ein_status eini_own_says(const ein_dist *d, int away) {
+  const ein_fabric *f = &d->fabric;
+  return d->carried ? f->memory_fn(f->user, away ? d->away : NULL) : EIN_OK;
 }
 
 // ---- copies there ----
@@ -90,21 +90,26 @@ static int eini_own_loops_of(int rank, const int64_t *shape, const int64_t *dst,
   return 1;
 }
 
-// dst[i] = src[i] for i < shape at place q, one of them or both in the provider's memory.
-static ein_status eini_own_carry(const ein_kernels *k, int64_t q, int rank, const int64_t *shape,
+// dst[i] = src[i] for i < shape at place q: by the provider where one of them is in its memory.
+static ein_status eini_own_carry(const ein_dist *d, int64_t q, int rank, const int64_t *shape,
                                  const eini_dist_end *dst, const eini_dist_end *src,
                                  const int64_t *dst_stride, const int64_t *src_stride,
                                  size_t size) {
+  const ein_kernels *k = d->away;
   eini_own_loops l;
   ein_copy c;
   ein_choice choice;
   unsigned char away[2];
   for (int r = 0; r < rank; r++)
     if (shape[r] == 0) return EIN_OK;
+  if (!dst->away && !src->away) {
+    eini_dist_copy(rank, shape, dst->data, dst_stride, src->data, src_stride, size);
+    return EIN_OK;
+  }
   if (!eini_own_loops_of(rank, shape, dst_stride, src_stride, &l)) {
     eini_dist_end to = *dst, from = *src;
     for (int64_t i = 0; i < shape[0]; i++) {
-      EINI_TRY(eini_own_carry(k, q, rank - 1, shape + 1, &to, &from, dst_stride + 1,
+      EINI_TRY(eini_own_carry(d, q, rank - 1, shape + 1, &to, &from, dst_stride + 1,
                               src_stride + 1, size));
       to.data += dst_stride[0] * (int64_t)size;
       from.data += src_stride[0] * (int64_t)size;
@@ -132,9 +137,8 @@ static ein_status eini_own_carry(const ein_kernels *k, int64_t q, int rank, cons
   return st;
 }
 
-// Bytes that are dense on both sides, or for all of them the same 16 (stride 0), to memory of the
-// provider, or from it; where neither is there the host copies them.
-static ein_status eini_own_bytes(const eini_dist_exec *x, int64_t q, char *dst, int dst_away,
+// Bytes that are dense on both sides, or for all of them the same 16 (stride 0).
+static ein_status eini_own_bytes(const ein_dist *d, int64_t q, char *dst, int dst_away,
                                  const char *src, int src_away, int64_t stride, int64_t bytes) {
   const int64_t one = 1;
   union { const char *c; char *v; } u;  // it is only read
@@ -143,10 +147,7 @@ static ein_status eini_own_bytes(const eini_dist_exec *x, int64_t q, char *dst, 
   const eini_dist_end to = eini_dist_end_of(EINI_AT_MESSAGE, dst, NULL, dst_away);
   u.c = src;
   const eini_dist_end from = eini_dist_end_of(EINI_AT_MESSAGE, u.v, NULL, src_away);
-  if (dst_away || src_away)
-    return eini_own_carry(x->d->away, q, 1, &n, &to, &from, &one, &stride, size);
-  eini_dist_copy(1, &n, dst, &one, src, &stride, size);
-  return EIN_OK;
+  return eini_own_carry(d, q, 1, &n, &to, &from, &one, &stride, size);
 }
 
 // Moves the elements of the block at `place` that lie in a box, at place q.
@@ -164,7 +165,7 @@ static ein_status eini_own_move(const eini_dist_exec *x, int64_t q, int define, 
   if (!eini_dist_sides(s, place, from, to, dst, src, m, at)) return EIN_OK;
   a.data += at[0] * (int64_t)size;
   b.data += at[1] * (int64_t)size;
-  return eini_own_carry(x->d->away, q, s->s->nfree, m->bto, &a, &b, m->dst, m->src, size);
+  return eini_own_carry(x->d, q, s->s->nfree, m->bto, &a, &b, m->dst, m->src, size);
 }
 
 // ---- messages ----
@@ -207,10 +208,10 @@ static ein_status eini_own_reduce(eini_dist_exec *x, int k, const eini_dist_move
   if (v->kind == EINI_JOB_RECEIVE && (product || e->s->fold == EIN_FOLD_SUM))
     eini_fill_value(type, product, 0, product, v->bytes / (int64_t)ein_dtype_size(type), data);
   else if (v->kind == EINI_JOB_RECEIVE)
-    made = eini_own_bytes(x, d->fabric.first, data, 0, eini_own_at(x, own, entry),
+    made = eini_own_bytes(d, d->fabric.first, data, 0, eini_own_at(x, own, entry),
                           eini_dist_is_away(d, k, own), 1, v->bytes);
   eini_flow_wires(&x->flow, 1);
-  ein_status st = eini_own_says(x, 0);
+  ein_status st = eini_own_says(d, 0);
   if (st == EIN_OK)
     st = d->fabric.reduce_fn(d->fabric.user, v->group, v->turns, v->turn, e->s->fold, type, data,
                              (size_t)v->bytes, ticket);
@@ -218,24 +219,37 @@ static ein_status eini_own_reduce(eini_dist_exec *x, int k, const eini_dist_move
   return st != EIN_OK ? st : made;
 }
 
-// Posts a message that is at `data`, or goes there. root: who spreads it in a group.
-static ein_status eini_own_post(eini_dist_exec *x, const eini_job *j, int root, char *data,
-                                ein_ticket *ticket) {
-  const ein_dist *d = x->d;
+// A message of place q.
+typedef struct eini_own_wire {
+  int send, away;           // away: it is in the provider's memory
+  int peer, group, turns, turn;  // as of eini_dist_moved
+  int64_t q, tag, bytes;
+} eini_own_wire;
+
+// Posts what is at `data`, or goes there.
+static ein_status eini_own_wired(const ein_dist *d, eini_flow *flow, const eini_own_wire *v,
+                                 char *data, ein_ticket *ticket) {
   const ein_fabric *f = &d->fabric;
-  const eini_dist_moved *v = &d->copies->move[j->arg];
-  const int q = f->first + j->place;
-  const int64_t tag = eini_own_tag(d, j, v);
-  eini_flow_wires(&x->flow, 1);
-  ein_status st = eini_own_says(x, v->away);
+  const int q = (int)v->q;
+  eini_flow_wires(flow, 1);
+  ein_status st = eini_own_says(d, v->away);
   if (st != EIN_OK) st = EIN_ERR_INTERNAL;  // others wait in vain: it said yes before
   else if (v->group >= 0)
-    st = f->spread_fn(f->user, v->group, v->turns, v->turn, root, data, (size_t)v->bytes, ticket);
-  else if (v->kind == EINI_JOB_SEND)
-    st = f->send_fn(f->user, q, v->peer, tag, data, (size_t)v->bytes, ticket);
-  else st = f->recv_fn(f->user, q, v->peer, tag, data, (size_t)v->bytes, ticket);
-  eini_flow_wires(&x->flow, 0);
+    st = f->spread_fn(f->user, v->group, v->turns, v->turn, v->send ? q : v->peer, data,
+                      (size_t)v->bytes, ticket);
+  else if (v->send) st = f->send_fn(f->user, q, v->peer, v->tag, data, (size_t)v->bytes, ticket);
+  else st = f->recv_fn(f->user, q, v->peer, v->tag, data, (size_t)v->bytes, ticket);
+  eini_flow_wires(flow, 0);
   return st;
+}
+
+static ein_status eini_own_post(eini_dist_exec *x, const eini_job *j, char *data,
+                                ein_ticket *ticket) {
+  const ein_dist *d = x->d;
+  const eini_dist_moved *v = &d->copies->move[j->arg];
+  const eini_own_wire w = {v->kind == EINI_JOB_SEND, v->away, v->peer, v->group, v->turns, v->turn,
+                           (int64_t)d->fabric.first + j->place, eini_own_tag(d, j, v), v->bytes};
+  return eini_own_wired(d, &x->flow, &w, data, ticket);
 }
 
 static ein_status eini_own_receive(eini_dist_exec *x, const eini_job *j, ein_ticket *ticket) {
@@ -251,7 +265,7 @@ static ein_status eini_own_receive(eini_dist_exec *x, const eini_job *j, ein_tic
              : v->direct ? eini_own_box(x, entry, v->operand) + v->at
                          : eini_own_at(x, EINI_AT_INBOX, entry) + v->at;
   if (v->level >= 0 && v->group >= 0) return eini_own_reduce(x, j->stmt, v, to, ticket);
-  return eini_own_post(x, j, v->peer, to, ticket);
+  return eini_own_post(x, j, to, ticket);
 }
 
 static ein_status eini_own_send(eini_dist_exec *x, eini_dist_worker *w, const eini_job *j,
@@ -271,7 +285,7 @@ static ein_status eini_own_send(eini_dist_exec *x, eini_dist_worker *w, const ei
     from = eini_own_at(x, EINI_AT_PART, entry);
     if (!v->direct) {
       char *to = eini_own_at(x, EINI_AT_OUTBOX, entry) + v->at;
-      if (!failed) packed = eini_own_bytes(x, q, to, 0, from, 1, 1, v->bytes);
+      if (!failed) packed = eini_own_bytes(d, q, to, 0, from, 1, 1, v->bytes);
       from = to;
     }
   } else {
@@ -287,7 +301,7 @@ static ein_status eini_own_send(eini_dist_exec *x, eini_dist_worker *w, const ei
   }
   const ein_status st = v->level >= 0 && v->group >= 0
                             ? eini_own_reduce(x, j->stmt, v, from, ticket)
-                            : eini_own_post(x, j, (int)q, from, ticket);
+                            : eini_own_post(x, j, from, ticket);
   return st != EIN_OK ? st : packed;
 }
 
@@ -315,7 +329,7 @@ static ein_status eini_own_operands(eini_dist_exec *x, eini_dist_worker *w, int 
     } else {
       w->in[o] = eini_own_box(x, entry, o);
       if (d->stmt[d->tensor[t].define[0]].s->rest == EIN_REST_ZERO)
-        EINI_TRY(eini_own_bytes(x, q, eini_own_box(x, entry, o), e->away, zero, 0, 0,
+        EINI_TRY(eini_own_bytes(d, q, eini_own_box(x, entry, o), e->away, zero, 0, 0,
                                 eini_dist_box_bytes(d, e, q, o, m)));
     }
   }

@@ -70,6 +70,7 @@ struct ein_dist {
   const ein_kernels *away;  // in whose memory they may be; NULL: nobody's but the host's
   int carried;              // 1: the fabric carries messages from there, and there
   void **held;              // per place of this process: that memory, from the first run on
+  int64_t *held_bytes;
   char **kept;              // and its memory, between runs, of which there is one at a time
   struct eini_steps_stmt *steps;    // of a schedule: per statement
   struct eini_step_home *home;      // per tensor and memory
@@ -352,11 +353,12 @@ static int eini_dist_may_reduce(const ein_dist *d, const eini_dist_stmt *e) {
   return d->fabric.reduce_fn != NULL && e->space.nagg >= EINI_DIST_GROUP && eini_dist_any_tree(e);
 }
 
-// The provider in whose memory places that do not share any may have theirs.
+// The provider in whose memory places that do not share any may have theirs. Plans of deterministic
+// graphs have none.
 static void eini_dist_provider(ein_dist *d) {
   const ein_fabric *f = &d->fabric;
   const ein_ctx *c = d->plans.ctx;
-  if (f->shared || eini_dist_clocked(d) || d->desc.schedule != NULL || d->g->ordered) return;
+  if (f->shared || eini_dist_clocked(d) || d->g->ordered) return;
   for (int i = 0; i < c->nkernels && d->away == NULL; i++)
     if (c->kernels[i]->memory != NULL) d->away = c->kernels[i];
   if (d->away != NULL && d->away->memory->hold_fn == NULL) d->away = NULL;
@@ -379,9 +381,7 @@ static void eini_dist_settle(const ein_dist *d, eini_dist_stmt *e, int away) {
 
 // Does all of task i of this process run where the provider's memory is, and can it be merged?
 static int eini_dist_runs_away(const ein_dist *d, const eini_dist_stmt *e, int64_t i) {
-  const ein_plan *p = d->plans.plan[e->plan[i]];
-  int away = p != NULL && p->away != NULL;
-  for (int t = 0; away && t < p->ntask; t++) away = eini_task_away(&p->task[t]);
+  const int away = eini_dist_plan_away(d->plans.plan[e->plan[i]]);
   if (e->space.nagg == 1 || e->folder != NULL) return away;
   return away && d->plans.plan[e->merge[i]] != NULL &&
          (eini_space_partial(&e->space, d->fabric.first + i) > 0 ||
@@ -517,8 +517,7 @@ static ein_status eini_dist_stmt_plans(ein_dist *d, int k, int64_t *key, eini_di
       const ein_status st =
           eini_dist_task_plans(d, k, d->fabric.first + i, key, stride, space, m);
       if (!e->away || st != EIN_ERR_UNSUPPORTED) EINI_TRY(st);
-      while (st != EIN_OK && d->plans.n < d->plans.keys.n)  // its key has a number
-        EINI_TRY(eini_block_plan_keep(&d->plans, NULL));
+      if (st != EIN_OK) EINI_TRY(eini_dist_plan_none(&d->plans));
       there = !e->away || (st == EIN_OK && eini_dist_runs_away(d, e, i));
     }
     if (there) return EIN_OK;

@@ -187,7 +187,8 @@ static ein_status eini_dist_build(ein_ctx *ctx, ein_dist *d) {
   EINI_TRY(eini_dist_ctx(ctx, d->fabric.threads, &d->plans.ctx));
   eini_dist_provider(d);
   d->held = EINI_NEW(&d->arena, void *, d->fabric.count);
-  if (d->held == NULL) return EIN_ERR_NO_MEMORY;
+  d->held_bytes = EINI_NEW(&d->arena, int64_t, d->fabric.count);
+  if (d->held == NULL || d->held_bytes == NULL) return EIN_ERR_NO_MEMORY;
   d->plans.a = &d->arena;
   d->plans.path = d->desc.path;
   if (d->desc.schedule != NULL) {
@@ -532,7 +533,7 @@ static ein_status eini_dist_run(const ein_dist *d, const ein_run *run, ein_dist_
   x.flow.done_fn = eini_dist_job_done;
   x.flow.over_fn = eini_dist_job_over;
   x.flow.user = &x;
-  const ein_status st = eini_own_end(&x, eini_flow_all(&x.flow, &d->executor));
+  const ein_status st = eini_own_end(d, eini_flow_all(&x.flow, &d->executor));
   for (int i = 0; i < d->width && x.worker[i].sent != NULL; i++)
     for (int q = 0; q < d->fabric.places; q++) eini_dist_sent(stats, q, x.worker[i].sent[q]);
   return eini_dist_failed(run, st, d->width, x.worker[0].error, sizeof *x.worker);
@@ -561,8 +562,8 @@ EIN_API ein_status ein_dist_execute(const ein_dist *d, const ein_run *run, ein_d
   const int64_t moved = d->copies != NULL ? d->copies->total : d->temp_bytes;
   if (stats != NULL) eini_dist_stats_clear(stats);
   if (st == EIN_OK) st = eini_dist_room_of(d, run, &mem, &own);
-  if (st == EIN_OK && d->steps != NULL) st = eini_steps_begin(d, run, mem, &x);
   if (st == EIN_OK) st = eini_own_hold(d);
+  if (st == EIN_OK && d->steps != NULL) st = eini_steps_begin(d, run, mem, &x);
   if (st == EIN_OK && f->room_fn != NULL) st = f->room_fn(f->user, d->jobs.ntransfer, moved);
   st = eini_dist_agree(f, st);  // before anybody waits for a message
   if (st == EIN_OK)

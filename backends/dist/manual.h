@@ -148,6 +148,10 @@
 // theirs there, of statements all of whose tasks run there: ein_dist_info.away_bytes at most at a
 // place, which the plan takes at its first run and keeps. A fabric that can (ein_fabric.memory_fn)
 // carries messages from there and there: between places of a process the provider copies them.
+// Under a schedule that is what places hold of tensors that a run does not bind at them, what they
+// fetch, and results. States stay at home, where the host merges them; so do statements whose
+// schedule names other kernels, and what reads sums of indices as they were written. Of a
+// deterministic graph nothing is there, as no provider runs it that has memory of its own.
 //
 //
 // DETERMINISM

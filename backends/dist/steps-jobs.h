@@ -13,24 +13,26 @@ typedef struct eini_steps_item {
   int kind, of;             // a tensor, or a statement
 } eini_steps_item;
 
-// The items of a memory in the order in which they come to be. Returns how many.
-static int eini_steps_items(ein_dist *d, int64_t memory, eini_item *item, eini_steps_item *is) {
-  const int64_t memories = eini_steps_memories(d);
+// The items of a memory, at home or in the provider's, in the order in which they come to be.
+// Returns how many.
+static int eini_steps_items(ein_dist *d, int64_t memory, int away, eini_item *item,
+                            eini_steps_item *is) {
+  const int64_t memories = eini_steps_memories(d), side = eini_steps_side(d, memory, away);
   int n = 0;
   for (int k = 0; k < d->nstmt; k++) {
     for (int j = k; j <= k + 1 && j < d->nstmt; j++) {  // messages, while those before compute
       const int early = j > 0 && !d->desc.no_overlap ? j - 1 : j;
       if (early != k) continue;
       item[n].from = k, item[n].to = j;
-      item[n].bytes = d->steps[j].inbox_bytes[memory];
-      item[n].at = &d->steps[j].inbox_at[memory];
+      item[n].bytes = d->steps[j].inbox_bytes[side];
+      item[n].at = &d->steps[j].inbox_at[side];
       is[n].kind = EINI_STEPS_INBOX, is[n].of = j;
       n += item[n].bytes > 0;
     }
     for (int t = 0; t < d->g->ntensor; t++) {
       eini_step_home *h = &d->home[t * memories + memory];
       eini_rooms_life(d->g, t, &item[n].from, &item[n].to);
-      if (item[n].from != k || h->own) continue;
+      if (item[n].from != k || h->own || h->box.away != away) continue;
       item[n].to--;
       item[n].bytes = h->bytes;
       item[n].at = &h->at;
@@ -38,8 +40,8 @@ static int eini_steps_items(ein_dist *d, int64_t memory, eini_item *item, eini_s
       n += h->bytes > 0;
     }
     item[n].from = item[n].to = k;
-    item[n].bytes = d->steps[k].boxes_bytes[memory];
-    item[n].at = &d->steps[k].boxes_at[memory];
+    item[n].bytes = d->steps[k].boxes_bytes[side];
+    item[n].at = &d->steps[k].boxes_at[side];
     is[n].kind = EINI_STEPS_BOXES, is[n].of = k;
     n += item[n].bytes > 0;
   }
@@ -57,36 +59,61 @@ static void eini_steps_wait_users(ein_dist *d, const eini_steps_item *old, int64
     eini_jobs_edge(&d->jobs, d->steps[t->read[u]].done + i, to);
 }
 
+// Memory i has so many bytes at home, or in the provider's memory.
+static ein_status eini_steps_memory_has(ein_dist *d, int64_t i, int away, int64_t bytes) {
+  bytes = eini_dist_pad(bytes);
+  if (away) {
+    d->held_bytes[i] = bytes;
+    d->info.away_bytes = eini_max64(d->info.away_bytes, bytes);
+    bytes += d->temp_bytes - d->start[i];
+  } else {
+    d->start[i] = d->temp_bytes;
+    if (eini_add_overflow(d->temp_bytes, bytes, &d->temp_bytes)) return EIN_ERR_TOO_LARGE;
+  }
+  if (!d->fabric.shared) d->info.place_bytes = eini_max64(d->info.place_bytes, bytes);
+  return EIN_OK;
+}
+
+typedef struct eini_steps_laying {
+  eini_item *item;
+  eini_steps_item *is;
+  int *alive;
+  eini_reuse r;
+} eini_steps_laying;
+
+// Jobs that bring an item of memory i to be wait for who had its ranges before.
+static void eini_steps_memory_waits(ein_dist *d, int64_t i, eini_steps_laying *z, int n) {
+  z->r.n = 0;
+  for (int k = 0, old; k < n; k++) {
+    const eini_item *x = &z->item[k];
+    const int of = z->is[k].of, kind = z->is[k].kind;
+    const int64_t to = kind == EINI_STEPS_INBOX ? d->steps[of].inbox + i
+                       : kind == EINI_STEPS_BOXES ? d->steps[of].boxes + i
+                       : d->tensor[of].ndefine > 0 && d->tensor[of].define[0] < d->nstmt
+                           ? d->steps[d->tensor[of].define[0]].room + i : -1;
+    while ((old = eini_reuse_take(&z->r, *x->at, *x->at + x->bytes, k)) >= 0)
+      if (to >= 0) eini_steps_wait_users(d, &z->is[old], i, to);
+  }
+}
+
 // Lays out each memory (place), or waits for what had its ranges before.
 static ein_status eini_steps_memory_all(ein_dist *d, int place) {
   const int64_t most = (int64_t)d->g->ntensor + 2 * (int64_t)d->nstmt + 1;
+  eini_steps_laying z;
   eini_arena a;
-  eini_reuse r;
   eini_arena_init(&a, &d->al);
-  eini_item *item = EINI_NEW(&a, eini_item, most);
-  eini_steps_item *is = EINI_NEW(&a, eini_steps_item, most);
-  int *alive = EINI_NEW(&a, int, most);
-  ein_status st = item == NULL || is == NULL || alive == NULL || !eini_reuse_init(&a, most, &r)
-                      ? EIN_ERR_NO_MEMORY : EIN_OK;
-  for (int64_t i = 0; i < eini_steps_memories(d) && st == EIN_OK; i++) {
-    const int n = eini_steps_items(d, i, item, is);
-    int64_t bytes = 0;
-    if (place) {
-      st = eini_items_place(item, n, 0, alive, &bytes);
-      d->start[i] = d->temp_bytes;
-      if (!d->fabric.shared) d->info.place_bytes = eini_max64(d->info.place_bytes, bytes);
-      if (st == EIN_OK && eini_add_overflow(d->temp_bytes, eini_dist_pad(bytes), &d->temp_bytes))
-        st = EIN_ERR_TOO_LARGE;
-    }
-    r.n = 0;
-    for (int k = 0, old; k < n && !place; k++) {
-      const int of = is[k].of, kind = is[k].kind;
-      const int64_t to = kind == EINI_STEPS_INBOX ? d->steps[of].inbox + i
-                         : kind == EINI_STEPS_BOXES ? d->steps[of].boxes + i
-                         : d->tensor[of].ndefine > 0 && d->tensor[of].define[0] < d->nstmt
-                             ? d->steps[d->tensor[of].define[0]].room + i : -1;
-      while ((old = eini_reuse_take(&r, *item[k].at, *item[k].at + item[k].bytes, k)) >= 0)
-        if (to >= 0) eini_steps_wait_users(d, &is[old], i, to);
+  z.item = EINI_NEW(&a, eini_item, most);
+  z.is = EINI_NEW(&a, eini_steps_item, most);
+  z.alive = EINI_NEW(&a, int, most);
+  ein_status st = z.item == NULL || z.is == NULL || z.alive == NULL ||
+                  !eini_reuse_init(&a, most, &z.r) ? EIN_ERR_NO_MEMORY : EIN_OK;
+  for (int64_t i = 0; i < eini_steps_memories(d); i++) {
+    for (int away = 0; away <= (d->away != NULL) && st == EIN_OK; away++) {
+      const int n = eini_steps_items(d, i, away, z.item, z.is);
+      int64_t bytes = 0;
+      if (!place) eini_steps_memory_waits(d, i, &z, n);
+      else st = eini_items_place(z.item, n, 0, z.alive, &bytes);
+      if (place && st == EIN_OK) st = eini_steps_memory_has(d, i, away, bytes);
     }
   }
   if (st == EIN_OK && (uint64_t)d->temp_bytes > SIZE_MAX / 4) st = EIN_ERR_TOO_LARGE;

@@ -13,7 +13,6 @@ typedef struct eini_steps_noting {
   int owner, mine;          // which of its tensor's; is the point a place's of this process?
   int32_t *tag[2];          // by memory and other place: messages out of it, and into it
   int64_t *last;            // by memory: the last step with messages
-  int64_t *now[2];          // by memory: bytes of its messages in and out
   char *fresh;              // by point: nothing is in its partial result yet
   int64_t **near;           // by tensor: the hull of what the places of this process hold
   eini_arena *a;            // of what follows
@@ -46,15 +45,10 @@ static ein_status eini_steps_note(eini_steps_noting *z, int kind, int64_t place,
   for (int r = 0; z->o != NULL && r < z->o->rank; r++)
     v->pieces = v->pieces * z->o->axis[r].n + z->o->axis[r].meet[z->o->pick[r]];
   if (kind == EINI_JOB_NONE) return EIN_OK;
-  const int out = kind == EINI_JOB_SEND;
-  v->tag = z->tag[!out][i * d->fabric.places + peer]++;
-  if (z->last[i] != v->step) e->nround[i]++, z->now[0][i] = z->now[1][i] = 0;
+  v->tag = z->tag[kind != EINI_JOB_SEND][i * d->fabric.places + peer]++;
+  if (z->last[i] != v->step) e->nround[i]++;
   z->last[i] = v->step;
   v->round = (int32_t)(e->nround[i] - 1);
-  v->at = z->now[out][i];
-  z->now[out][i] += eini_dist_pad(bytes);
-  int64_t *most = out ? &e->out[i] : &e->in[i];
-  *most = eini_max64(*most, z->now[out][i]);
   return EIN_OK;
 }
 
@@ -153,27 +147,19 @@ static ein_status eini_steps_shares(eini_staged *x, int64_t step, int32_t *nshar
 static ein_status eini_steps_task(eini_steps_noting *z, int64_t step, int64_t first) {
   eini_staged *x = &z->x;
   eini_steps_stmt *e = x->e;
-  const int64_t i = e->w.move.point;
-  char *fresh = &z->fresh[i - e->first];
   eini_step_task *all = (eini_step_task *)eini_grow(x->plans->a, e->task, e->ntask, &e->captask,
                                                     sizeof *all);
   if (all == NULL) return EIN_ERR_NO_MEMORY;
   e->task = all;
   eini_step_task *t = &all[e->ntask++];
   memset(t, 0, sizeof *t);
-  t->point = i;
+  t->point = e->w.move.point;
   t->step = step;
   t->first = first;
   t->nmove = e->nmove - first;
   t->ends = (int16_t)eini_tour_due(&e->w, step, x->stmt->noperand, 1);
-  if (eini_tour_due(&e->w, step, x->stmt->noperand, 0)) *fresh = 1;
-  t->fresh = *fresh;
   e->total[4 * (e->w.move.place - x->d->fabric.first)]++;
-  eini_steps_goto(x, i);
-  eini_steps_boxes(x, step);
-  EINI_TRY(eini_steps_block(x, t, 1));
-  if (x->point.plan >= 0) *fresh = 0;
-  return eini_steps_shares(x, step, &t->nshare);
+  return EIN_OK;
 }
 
 // ---- points of other processes ----
@@ -399,12 +385,12 @@ static int eini_steps_parallel(const ein_dist *d, const eini_steps_stmt *e) {
 
 static ein_status eini_steps_rooms(ein_dist *d, eini_steps_stmt *e) {
   const int64_t memories = eini_steps_memories(d), n = e->w.n->s->noperand + 2;
-  int64_t **each[8], from, to;
+  int64_t **each[7], from, to;
   eini_arena *a = &d->arena;
-  each[0] = &e->sum_at, each[1] = &e->boxes_at, each[2] = &e->boxes_bytes, each[3] = &e->inbox_at;
-  each[4] = &e->inbox_bytes, each[5] = &e->nround, each[6] = &e->in, each[7] = &e->out;
-  for (int i = 0; i < 8; i++)
-    if ((*each[i] = EINI_NEW(a, int64_t, memories)) == NULL) return EIN_ERR_NO_MEMORY;
+  each[0] = &e->nround, each[1] = &e->boxes_at, each[2] = &e->boxes_bytes, each[3] = &e->inbox_at;
+  each[4] = &e->inbox_bytes, each[5] = &e->in, each[6] = &e->out;
+  for (int i = 0; i < 7; i++)
+    if ((*each[i] = EINI_NEW(a, int64_t, 2 * memories)) == NULL) return EIN_ERR_NO_MEMORY;
   eini_grid_points(e->w.n->grid, d->fabric.first, &e->first, &to);
   eini_grid_points(e->w.n->grid, d->fabric.first + d->fabric.count - 1, &from, &to);
   e->npoint = to - e->first;
@@ -442,14 +428,11 @@ static ein_status eini_steps_stmt_init(ein_dist *d, int k) {
   return EIN_OK;
 }
 
-// Partial results of nothing, in the memory of sums; the plan that makes them reads nothing.
+// Partial results of nothing, in the memory of sums.
 static ein_status eini_steps_sum_begin(eini_staged *x, int64_t memory) {
-  static const double none[2] = {0, 0};
   const eini_step_box sum = eini_steps_sum(x, memory);
-  for (int o = 0; o < x->stmt->noperand; o++) {
+  for (int o = 0; o < x->stmt->noperand; o++)
     x->point.box[o] = eini_steps_home(x, x->stmt->operand[o], 0);
-    x->point.in[o] = none;
-  }
   return eini_steps_nothing(x, &sum);
 }
 
@@ -461,70 +444,151 @@ static ein_status eini_steps_sum_end(eini_staged *x, int64_t memory) {
   if (eini_zrange_empty(s->nfree, b.lo, b.hi)) return EIN_OK;
   if (x->run != NULL && home.data == NULL) return EIN_OK;  // a scalar's block is elsewhere
   for (int i = 0; i < s->nfree; i++) shape[i] = b.hi[i] - b.lo[i];
-  char *to = eini_steps_written(s, &home, b.lo, ein_dtype_size(x->d->g->tensor[s->out].dtype),
-                                stride);
-  return eini_steps_store(x, shape, to, stride, &b, b.lo);
+  const eini_dist_end to = eini_steps_written(
+      s, &home, b.lo, ein_dtype_size(x->d->g->tensor[s->out].dtype), stride);
+  return eini_steps_store(x, shape, &to, &b, b.lo);
 }
 
-static ein_status eini_steps_sums(eini_staged *x) {
+// What is merged at home, by memory. *bytes: that takes.
+static ein_status eini_steps_sums(eini_staged *x, int64_t *bytes) {
   const ein_dist *d = x->d;
   eini_steps_stmt *e = x->e;
   for (int64_t i = 0; i < eini_steps_memories(d) && !e->whole; i++) {
-    int64_t shape[EINI_NAMES_MAX], bytes;
+    int64_t shape[EINI_NAMES_MAX];
     eini_step_box *b = &e->sum[i];
     EINI_TRY(eini_steps_box_new(x->plans->a, b, x->stmt->nfree));
     for (int r = 0; r < x->stmt->nfree; r++) shape[r] = b->hi[r] = x->stmt->index[r].extent;
     eini_dist_dense(x->stmt->nfree, shape, b->stride);
-    bytes = (int64_t)eini_steps_bytes(x->stmt->nfree, shape, e->wide);
+    bytes[i] = (int64_t)eini_steps_bytes(x->stmt->nfree, shape, e->wide);
     if (!eini_steps_one(d))
       EINI_TRY(eini_steps_hull(d, x->w.owners[x->stmt->noperand], 1, 0, d->fabric.first + i,
-                               e->wide, b, &bytes));
-    e->sum_at[i] = e->boxes_bytes[i];
-    e->boxes_bytes[i] += eini_dist_pad(bytes);
+                               e->wide, b, &bytes[i]));
+  }
+  return EIN_OK;
+}
+
+// What places hold of tensor t, but what is the caller's, is in the provider's memory, or not.
+static void eini_steps_settle_homes(ein_dist *d, int t, int away) {
+  const int64_t memories = eini_steps_memories(d);
+  for (int64_t i = 0; i < memories; i++) {
+    eini_step_home *h = &d->home[t * memories + i];
+    h->box.away = away && !h->own;
+  }
+}
+
+// Tries the statement at hand in the provider's memory, or not. The host merges states, and moves
+// what is no box. Where its tensor is, the first statement that writes that says.
+static void eini_steps_settle(ein_dist *d, eini_staged *x, int away) {
+  eini_steps_stmt *e = x->e;
+  const eini_stmt *s = x->stmt;
+  const char *leaf = x->w.n->leaf;
+  const eini_dist_tensor *t = &d->tensor[s->out];
+  away &= d->away != NULL && (leaf == NULL || strcmp(leaf, d->away->name) == 0);
+  for (int o = 0; o < s->noperand; o++)
+    for (int i = 0; i < x->w.nowners[o]; i++) away &= !x->w.owners[o][i].several;
+  e->away = away;
+  e->part_away = away && e->folder == NULL;
+  away = e->part_away;
+  for (int u = 0; u < t->ndefine; u++) {
+    const eini_steps_stmt *by = &d->steps[t->define[u]];
+    away &= by->folder == NULL && !by->w.owners[by->w.n->s->noperand]->several;
+  }
+  if (t->define[0] == x->number) eini_steps_settle_homes(d, s->out, away);
+}
+
+// Inputs are where a statement reads them.
+static void eini_steps_settle_inputs(ein_dist *d) {
+  for (int t = 0; t < d->g->ntensor; t++) {
+    int away = 0;
+    for (int u = 0; u < d->tensor[t].nread; u++) away |= d->steps[d->tensor[t].read[u]].away;
+    if (d->g->tensor[t].role == EIN_ROLE_INPUT) eini_steps_settle_homes(d, t, away);
+  }
+}
+
+// Plans the blocks of the statement at hand, and what leaves and comes home. EIN_ERR_UNSUPPORTED:
+// not all of it goes as it was settled.
+static ein_status eini_steps_plans(eini_steps_noting *z) {
+  eini_staged *x = &z->x;
+  eini_steps_stmt *e = x->e;
+  const int n = x->stmt->noperand;
+  e->plan = 0;
+  memset(z->fresh, 0, (size_t)e->npoint);
+  for (int64_t i = 0; i < e->ntask; i++) {
+    eini_step_task *t = &e->task[i];
+    char *fresh = &z->fresh[t->point - e->first];
+    if (eini_tour_due(&x->w, t->step, n, 0)) *fresh = 1;
+    t->fresh = *fresh;
+    eini_steps_goto(x, t->point);
+    eini_steps_boxes(x, t->step);
+    EINI_TRY(eini_steps_block(x, t, 1));
+    if (x->point.plan >= 0) *fresh = 0;
+    EINI_TRY(eini_steps_shares(x, t->step, &t->nshare));
+  }
+  for (int64_t i = 0; i < eini_steps_memories(x->d) && !e->whole; i++) {
     EINI_TRY(eini_steps_sum_begin(x, i));
     EINI_TRY(eini_steps_sum_end(x, i));
   }
+  for (int64_t i = 0; i < e->nmove; i++)
+    if (e->move[i].access == n) EINI_TRY(eini_steps_homeward(x, &e->move[i]));
   return EIN_OK;
 }
 
-// Plans what leaves and comes home.
-static ein_status eini_steps_homewards(eini_staged *x) {
-  for (int64_t i = 0; i < x->e->nmove; i++)
-    if (x->e->move[i].access == x->stmt->noperand)
-      EINI_TRY(eini_steps_homeward(x, &x->e->move[i]));
-  return EIN_OK;
-}
-
-// Where the boxes of a statement lie, and how much messages take.
-static void eini_steps_place(ein_dist *d, eini_steps_stmt *e) {
-  const int64_t n = e->w.n->s->noperand + 2, rounds = d->desc.no_overlap ? 1 : 2;
+// Where the boxes of a statement lie; sums: bytes of those that are merged at home.
+static void eini_steps_place_boxes(ein_dist *d, eini_steps_stmt *e, const int64_t *sums) {
+  const int64_t n = e->w.n->s->noperand + 2;
+  for (int64_t i = 0; i < eini_steps_memories(d); i++)
+    e->boxes_bytes[eini_steps_side(d, i, e->part_away)] = eini_dist_pad(sums[i]);
   for (int64_t i = 0; i < e->npoint * n; i++) {
     const int64_t place = eini_grid_place(e->w.n->grid, e->first + i / n);
-    const int64_t memory = eini_steps_memory(d, place);
-    e->box_at[i] = e->boxes_bytes[memory];
-    e->boxes_bytes[memory] += eini_dist_pad((int64_t)e->box[i]);
+    int64_t *bytes = &e->boxes_bytes[eini_steps_side(d, eini_steps_memory(d, place),
+                                                     eini_steps_is_away(e, (int)(i % n)))];
+    e->box_at[i] = *bytes;
+    *bytes += eini_dist_pad((int64_t)e->box[i]);
   }
-  for (int64_t i = 0; i < e->nmove && !d->fabric.shared; i++) {
+}
+
+// Where its messages do, those of a step behind each other; now: of sides, in and out.
+static void eini_steps_place_messages(ein_dist *d, eini_steps_stmt *e, int64_t *last,
+                                      int64_t *now[2]) {
+  const int64_t memories = eini_steps_memories(d), rounds = d->desc.no_overlap ? 1 : 2;
+  for (int64_t i = 0; i < memories; i++) last[i] = -1;
+  for (int64_t i = 0; i < e->nmove; i++) {
     eini_step_move *v = &e->move[i];
-    const int64_t m = v->place;
-    v->at += v->round % rounds * (e->in[m] + e->out[m]);
-    if (v->kind == EINI_JOB_SEND) v->at += e->in[m];
+    const int out = v->kind == EINI_JOB_SEND;
+    if (v->kind == EINI_JOB_NONE) continue;
+    const int64_t side = eini_steps_side(d, v->place, eini_steps_wired(d, e, v->access));
+    for (int k = 0; k < 2 && last[v->place] != v->round; k++)
+      now[k][v->place] = now[k][memories + v->place] = 0;
+    last[v->place] = v->round;
+    v->at = now[out][side];
+    now[out][side] += eini_dist_pad(v->bytes);
+    int64_t *most = out ? &e->out[side] : &e->in[side];
+    *most = eini_max64(*most, now[out][side]);
   }
-  for (int64_t i = 0; i < eini_steps_memories(d); i++)
-    e->inbox_bytes[i] = eini_min64(rounds, e->nround[i]) * (e->in[i] + e->out[i]);
+  for (int64_t i = 0; i < e->nmove; i++) {
+    eini_step_move *v = &e->move[i];
+    if (v->kind == EINI_JOB_NONE) continue;
+    const int64_t side = eini_steps_side(d, v->place, eini_steps_wired(d, e, v->access));
+    v->at += v->round % rounds * (e->in[side] + e->out[side]);
+    if (v->kind == EINI_JOB_SEND) v->at += e->in[side];
+  }
+  for (int64_t i = 0; i < 2 * memories; i++)
+    e->inbox_bytes[i] = eini_min64(rounds, e->nround[i % memories]) * (e->in[i] + e->out[i]);
 }
 
 static ein_status eini_steps_derive(ein_dist *d, int k, eini_steps_noting *z) {
   eini_steps_stmt *e = &d->steps[k];
   const int64_t memories = eini_steps_memories(d);
+  int64_t *now[2], *sums;
   eini_arena a;
   eini_arena_init(&a, &d->al);
   z->last = EINI_NEW(&a, int64_t, memories);
-  z->now[0] = EINI_NEW(&a, int64_t, memories);
-  z->now[1] = EINI_NEW(&a, int64_t, memories);
+  now[0] = EINI_NEW(&a, int64_t, 2 * memories);
+  now[1] = EINI_NEW(&a, int64_t, 2 * memories);
+  sums = EINI_NEW(&a, int64_t, memories);
   z->fresh = EINI_NEW(&a, char, e->npoint);
-  ein_status st = z->last == NULL || z->now[0] == NULL || z->now[1] == NULL || z->fresh == NULL
-                      ? EIN_ERR_NO_MEMORY : EIN_OK;
+  ein_status st = z->last == NULL || now[0] == NULL || now[1] == NULL || sums == NULL ||
+                  z->fresh == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
   for (int64_t i = 0; i < memories && st == EIN_OK; i++) z->last[i] = -1;
   z->a = &a;
   z->other = NULL;
@@ -534,10 +598,14 @@ static ein_status eini_steps_derive(ein_dist *d, int k, eini_steps_noting *z) {
   e->w.user = z;
   eini_steps_on(&z->x, k);
   if (st == EIN_OK) st = eini_steps_walk(z);
+  if (st == EIN_OK) st = eini_steps_sums(&z->x, sums);
+  for (int away = 1, again = st == EIN_OK; again; away = 0) {
+    eini_steps_settle(d, &z->x, away);
+    st = eini_steps_plans(z);
+    again = st == EIN_ERR_UNSUPPORTED && e->away;
+  }
+  if (st == EIN_OK) eini_steps_place_boxes(d, e, sums);
+  if (st == EIN_OK) eini_steps_place_messages(d, e, z->last, now);
   eini_arena_free(&a);
-  EINI_TRY(st);
-  EINI_TRY(eini_steps_sums(&z->x));
-  EINI_TRY(eini_steps_homewards(&z->x));
-  eini_steps_place(d, e);
-  return EIN_OK;
+  return st;
 }

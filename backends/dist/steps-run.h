@@ -77,6 +77,18 @@ static ein_status eini_steps_compute(eini_staged *x) {
   return eini_steps_execute(x, pt->plan, pt->in, out, pt->param);
 }
 
+// Zeros for all elements of a box at the place at hand.
+static ein_status eini_steps_clear(const eini_staged *x, const eini_step_box *b, int rank,
+                                   size_t size) {
+  char zero[16] = {0};
+  int64_t shape[EINI_NAMES_MAX], none[EINI_NAMES_MAX] = {0};
+  const eini_dist_end from = eini_dist_end_of(EINI_AT_BOX, zero, none, 0);
+  const eini_dist_end to = eini_dist_end_of(EINI_AT_BOX, b->data, b->stride, b->away);
+  for (int r = 0; r < rank; r++) shape[r] = b->hi[r] - b->lo[r];
+  if (b->data == NULL || eini_zrange_empty(rank, b->lo, b->hi)) return EIN_OK;
+  return eini_own_carry(x->d, x->place, rank, shape, &to, &from, b->stride, none, size);
+}
+
 // What the point at hand fetched goes into its boxes.
 static ein_status eini_steps_fetched(eini_staged *x, const eini_step_task *t, const eini_job *j,
                                      int worker) {
@@ -88,14 +100,13 @@ static ein_status eini_steps_fetched(eini_staged *x, const eini_step_task *t, co
     const eini_step_box *b = &x->point.box[k];
     if (x->w.nowners[k] > 0 && x->w.again[k] < 0 && eini_tour_due(&x->w, t->step, k, 0) &&
         eini_steps_zeros(x->d, s->operand[k]))
-      memset(b->data, 0, (size_t)eini_steps_volume(e->rank, b->lo, b->hi) *
-                             ein_dtype_size(e->dtype));
+      EINI_TRY(eini_steps_clear(x, b, e->rank, ein_dtype_size(e->dtype)));
   }
   for (int64_t i = t->first; i < t->first + t->nmove; i++) {
     const eini_step_move *v = &x->e->move[i];
     if (v->kind == EINI_JOB_SEND) continue;
     received |= v->kind == EINI_JOB_RECEIVE;
-    eini_steps_fetch(x, v, &x->point.box[v->access]);
+    EINI_TRY(eini_steps_fetch(x, v, &x->point.box[v->access]));
   }
   return received ? eini_steps_event(x->d, EINI_STEPS_FETCHES, worker, j, t->step, begin) : EIN_OK;
 }
@@ -105,6 +116,7 @@ static ein_status eini_steps_task_run(eini_staged *x, const eini_job *j, int wor
   const eini_step_task *t = &x->e->task[j->arg];
   const int64_t share = (j - x->d->jobs.job) - t->job - 1;
   eini_steps_goto(x, t->point);
+  x->place = x->w.move.place;  // of a share, too
   eini_steps_boxes(x, t->step);
   if (j->kind == EINI_JOB_BLOCK) EINI_TRY(eini_steps_fetched(x, t, j, worker));
   const double begin = eini_dist_now(x->d);
@@ -135,27 +147,14 @@ static ein_status eini_steps_post(eini_steps_exec *x, int worker, const eini_job
                 : f->recv_fn(f->user, own, v->peer, v->tag, NULL, (size_t)v->bytes, ticket);
   if (v->group == EINI_FOLLOWS) return EIN_OK;
   if (send && !failed && home) st = eini_steps_homeward(w, v);
-  else if (send && !failed) eini_steps_fetch(w, v, NULL);
-  char *message = eini_steps_message(w, v);
-  eini_flow_wires(&x->flow, 1);
-  const ein_status posted =
-      v->group >= 0 ? f->spread_fn(f->user, v->group, v->turns, v->turn, send ? own : v->peer,
-                                   message, (size_t)v->bytes, ticket)
-      : send ? f->send_fn(f->user, own, v->peer, v->tag, message, (size_t)v->bytes, ticket)
-           : f->recv_fn(f->user, own, v->peer, v->tag, message, (size_t)v->bytes, ticket);
-  eini_flow_wires(&x->flow, 0);
+  else if (send && !failed) st = eini_steps_fetch(w, v, NULL);
+  const eini_dist_end message = eini_steps_message(w, v);
+  const eini_own_wire wire = {send, message.away, v->peer, v->group, v->turns, v->turn, own, v->tag,
+                              v->bytes};
+  const ein_status posted = eini_own_wired(x->d, &x->flow, &wire, message.data, ticket);
   if (posted != EIN_OK || st != EIN_OK || failed) return posted != EIN_OK ? posted : st;
   return send && home ? eini_steps_event(x->d, EINI_STEPS_SENDS, worker, j, v->step, begin)
                       : EIN_OK;
-}
-
-// Zeros for all elements of a box.
-static void eini_steps_clear(const eini_step_box *b, int rank, size_t size) {
-  static const char zero[16] = {0};
-  int64_t shape[EINI_NAMES_MAX], none[EINI_NAMES_MAX];
-  for (int r = 0; r < rank; r++) shape[r] = b->hi[r] - b->lo[r], none[r] = 0;
-  if (b->data != NULL && !eini_zrange_empty(rank, b->lo, b->hi))
-    eini_dist_copy(rank, shape, b->data, b->stride, zero, none, size);
 }
 
 // Seconds of a job on the fabric's machine: a block, or what is merged where it arrives.
@@ -224,8 +223,7 @@ static ein_status eini_steps_job_run(void *user, int worker, const eini_job *j, 
   if (j->kind != EINI_JOB_ZERO) return eini_steps_task_run(w, j, worker);
   const eini_tensor *t = &x->d->g->tensor[w->stmt->out];
   const eini_step_box b = eini_steps_home(w, w->stmt->out, j->arg);
-  eini_steps_clear(&b, t->rank, ein_dtype_size(t->dtype));
-  return EIN_OK;
+  return eini_steps_clear(w, &b, t->rank, ein_dtype_size(t->dtype));
 }
 
 static void eini_steps_job_done(void *user, int worker, const eini_job *j) {
@@ -236,6 +234,7 @@ static void eini_steps_job_done(void *user, int worker, const eini_job *j) {
 
 // A tensor between a place and the memory of the caller.
 typedef struct eini_steps_handing {
+  const eini_staged *x;
   const eini_stmt *s;       // whose free indices the boxes are of
   int back;                 // from the place to the caller
   size_t size;
@@ -248,15 +247,14 @@ static ein_status eini_steps_give(void *user, const int64_t *lo, const int64_t *
   int64_t shape[EINI_NAMES_MAX], a[EINI_NAMES_MAX], b[EINI_NAMES_MAX];
   if (eini_zrange_empty(n, lo, hi)) return EIN_OK;
   for (int i = 0; i < n; i++) shape[i] = hi[i] - lo[i];
-  char *p = eini_steps_written(c->s, &c->place, lo, c->size, a);
-  char *w = eini_steps_written(c->s, &c->caller, lo, c->size, b);
-  if (c->back) eini_dist_copy(n, shape, w, b, p, a, c->size);
-  else eini_dist_copy(n, shape, p, a, w, b, c->size);
-  return EIN_OK;
+  const eini_dist_end p = eini_steps_written(c->s, &c->place, lo, c->size, a);
+  const eini_dist_end w = eini_steps_written(c->s, &c->caller, lo, c->size, b);
+  return eini_own_carry(c->x->d, c->x->place, n, shape, c->back ? &w : &p, c->back ? &p : &w,
+                        c->back ? b : a, c->back ? a : b, c->size);
 }
 
 // What places hold of an input, from the caller, or, of an output, to it.
-static ein_status eini_steps_hand(const eini_staged *x, int t, eini_arena *a) {
+static ein_status eini_steps_hand(eini_staged *x, int t, eini_arena *a) {
   const ein_dist *d = x->d;
   const eini_tensor *e = &d->g->tensor[t];
   eini_steps_handing c;
@@ -264,15 +262,17 @@ static ein_status eini_steps_hand(const eini_staged *x, int t, eini_arena *a) {
   eini_owners *o;
   int n;
   memset(&c, 0, sizeof c);
+  c.x = x;
   c.back = e->role == EIN_ROLE_OUTPUT;
   c.size = ein_dtype_size(e->dtype);
   for (int r = 0; r < e->rank; r++) shape[r] = e->shape[r], stride[r] = d->tensor[t].stride[r];
   c.caller.lo = zero, c.caller.hi = shape, c.caller.stride = stride;
   c.caller.data = eini_dist_bound(d, x->run, t, 0);
   EINI_TRY(eini_schedule_owners(a, d->desc.schedule, t, &o, &n));
-  if (c.back && eini_steps_zeros(d, t)) eini_steps_clear(&c.caller, e->rank, c.size);
+  if (c.back && eini_steps_zeros(d, t)) EINI_TRY(eini_steps_clear(x, &c.caller, e->rank, c.size));
   for (int64_t q = 0; q < eini_steps_memories(d); q++) {
     c.place = eini_steps_home(x, t, q);
+    x->place = d->fabric.first + q;
     for (int i = 0; i < n && !d->home[(int64_t)t * eini_steps_memories(d) + q].own; i++) {
       c.s = o[i].s;
       EINI_TRY(eini_owners_boxes(a, d->g, &o[i], d->fabric.first + q, eini_steps_give, &c));
@@ -281,7 +281,7 @@ static ein_status eini_steps_hand(const eini_staged *x, int t, eini_arena *a) {
   return EIN_OK;
 }
 
-static ein_status eini_steps_hand_all(const eini_staged *x, ein_role role) {
+static ein_status eini_steps_hand_all(eini_staged *x, ein_role role) {
   const ein_graph *g = x->d->g;
   ein_status st = EIN_OK;
   for (int t = 0; t < g->ntensor && st == EIN_OK; t++) {
@@ -313,10 +313,12 @@ static ein_status eini_steps_run(eini_steps_exec *x, ein_dist_stats *stats) {
   x->flow.over_fn = eini_steps_job_over;
   x->flow.user = x;
   x->stats = stats;
-  EINI_TRY(eini_dist_failed(x->run, eini_flow_all(&x->flow, &x->d->executor), x->d->width,
-                            x->worker[0].error, sizeof *x->worker));
-  eini_steps_count(x->d, stats);
-  return eini_dist_clocked(x->d) ? EIN_OK : eini_steps_hand_all(&x->worker[0], EIN_ROLE_OUTPUT);
+  ein_status st = eini_flow_all(&x->flow, &x->d->executor);
+  if (st == EIN_OK && !eini_dist_clocked(x->d))
+    st = eini_steps_hand_all(&x->worker[0], EIN_ROLE_OUTPUT);
+  st = eini_own_end(x->d, st);
+  if (st == EIN_OK) eini_steps_count(x->d, stats);
+  return eini_dist_failed(x->run, st, x->d->width, x->worker[0].error, sizeof *x->worker);
 }
 
 static ein_status eini_steps_begin(const ein_dist *d, const ein_run *run, char *mem,
@@ -392,6 +394,7 @@ static ein_status eini_steps_noted(ein_dist *d) {
   for (int t = 0; t < d->g->ntensor && st == EIN_OK; t++) st = eini_steps_tensor(d, t);
   if (st == EIN_OK) st = eini_steps_hulls(&a, &z);
   for (int k = 0; k < d->nstmt && st == EIN_OK; k++) st = eini_steps_derive(d, k, &z);
+  if (st == EIN_OK) eini_steps_settle_inputs(d);
   d->spare = z.x.spare_bytes;
   eini_arena_free(&a);
   return st;

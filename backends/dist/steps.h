@@ -9,6 +9,7 @@
 typedef struct eini_step_box {
   int64_t *lo, *hi, *stride;
   char *data;
+  int away;                 // 1: in the provider's memory
 } eini_step_box;
 
 // What a memory holds of a tensor: the hull.
@@ -41,21 +42,23 @@ typedef struct eini_step_move {
   int64_t bytes, at;        // in the place's memory of messages
 } eini_step_move;
 
-// Arrays by memory have one entry where it is shared, else one for each place of the process.
+// Arrays by memory have one entry where it is shared, else one for each place of the process; those
+// by side have these for what is at home and, behind them, for what is in the provider's memory.
 typedef struct eini_steps_stmt {
   eini_tour w;              // its nest and owners; what changes is a worker's
   int whole, parallel;      // whole: what goes home is complete; parallel: a loop, or -1
   eini_folder states;
   const eini_folder *folder;  // states, where results are: folds cut that carry some; else NULL
   size_t wide;              // bytes of what is computed for a result
+  int away, part_away;      // as of eini_dist_stmt: of operands that are fetched, and of results
   int64_t *cut;
   int64_t first, npoint;    // points of the places of this process
   size_t *box;              // per point: bytes of operands, of the partial result, and of a block
-  int64_t *box_at;          // and where they lie, from the boxes of the memory on
-  eini_step_box *sum;       // by memory: partial results that come home, and where
-  int64_t *sum_at;
-  int64_t *boxes_at, *boxes_bytes, *inbox_at, *inbox_bytes;  // by memory
-  int64_t *nround, *in, *out;  // by memory: steps with messages; bytes of one, at most
+  int64_t *box_at;          // and where they lie, from the boxes of their side on
+  eini_step_box *sum;       // by memory: partial results that come home, first of these boxes
+  int64_t *boxes_at, *boxes_bytes, *inbox_at, *inbox_bytes;  // by side
+  int64_t *in, *out;        // by side: bytes of the messages of a step, at most
+  int64_t *nround;          // by memory: steps with messages
   int64_t *total;           // per place: tasks, messages, bytes received, sent
   int64_t plan;             // 1 + the number of its first plan; 0: none
   int64_t ntask, captask, nmove, capmove;
@@ -95,6 +98,7 @@ typedef struct eini_staged {
   int64_t *meet, *pick;
   int64_t *key, *len, *boxes;
   const int64_t **stride;
+  int *space;
   eini_step_point point;
   char error[192];          // of a task that failed
 } eini_staged;
@@ -111,6 +115,21 @@ static int64_t eini_steps_memory(const ein_dist *d, int64_t place) {
   return d->fabric.shared ? 0 : place - d->fabric.first;
 }
 
+// Where what a memory has is counted, at home or in the provider's memory.
+static int64_t eini_steps_side(const ein_dist *d, int64_t memory, int away) {
+  return away ? eini_steps_memories(d) + memory : memory;
+}
+
+// Is box k of a point, an operand or behind them a result, in the provider's memory?
+static int eini_steps_is_away(const eini_steps_stmt *e, int k) {
+  return k < e->w.n->s->noperand ? e->away : e->part_away;
+}
+
+// Are messages of access k?
+static int eini_steps_wired(const ein_dist *d, const eini_steps_stmt *e, int k) {
+  return d->carried && eini_steps_is_away(e, k);
+}
+
 // Does every place read where the tensor is?
 static int eini_steps_one(const ein_dist *d) { return d->fabric.shared || d->fabric.places == 1; }
 
@@ -124,6 +143,7 @@ static size_t eini_steps_scratch(const ein_dist *d, eini_staged *x, char *mem) {
                                           8 + 4 * r + r * r + 3 * boxes * r, sizeof *p);
   x->axis = (eini_axis_owners *)eini_dist_carve(mem, &n, EINI_NAMES_MAX, sizeof *x->axis);
   x->stride = (const int64_t **)eini_dist_carve(mem, &n, r, sizeof *x->stride);
+  x->space = (int *)eini_dist_carve(mem, &n, r, sizeof *x->space);
   x->point.box = (eini_step_box *)eini_dist_carve(mem, &n, r, sizeof *x->point.box);
   x->point.in = (const void **)eini_dist_carve(mem, &n, r, sizeof *x->point.in);
   x->point.param = (ein_scalar *)eini_dist_carve(mem, &n, d->g->nparam + r, sizeof(ein_scalar));
@@ -201,9 +221,10 @@ static size_t eini_steps_bytes(int rank, const int64_t *shape, size_t size) {
   return (size_t)n * size;
 }
 
-// Address `at` of a memory.
-static char *eini_steps_mem(const eini_staged *x, int64_t memory, int64_t at) {
-  return x->run == NULL ? NULL : x->mem + x->d->start[memory] + at;
+// Address `at` of a memory, at home or in the provider's.
+static char *eini_steps_mem(const eini_staged *x, int64_t memory, int away, int64_t at) {
+  if (x->run == NULL) return NULL;
+  return (away ? (char *)x->d->held[memory] : x->mem + x->d->start[memory]) + at;
 }
 
 // Tensor t in a memory.
@@ -212,13 +233,15 @@ static eini_step_box eini_steps_home(const eini_staged *x, int t, int64_t memory
   eini_step_box b = h->box;
   b.data = h->own && x->run != NULL
                ? eini_dist_bound(x->d, x->run, t, x->d->desc.blocks ? (int)memory : 0)
-               : eini_steps_mem(x, memory, h->at);
+               : eini_steps_mem(x, memory, h->box.away, h->at);
   return b;
 }
 
 static eini_step_box eini_steps_sum(const eini_staged *x, int64_t memory) {
   eini_step_box b = x->e->sum[memory];
-  b.data = eini_steps_mem(x, memory, x->e->boxes_at[memory] + x->e->sum_at[memory]);
+  b.away = x->e->part_away;
+  b.data = eini_steps_mem(x, memory, b.away,
+                          x->e->boxes_at[eini_steps_side(x->d, memory, b.away)]);
   return b;
 }
 
@@ -230,10 +253,16 @@ static char *eini_steps_at(const eini_step_box *b, int rank, const int64_t *at, 
   return b->data + n * (int64_t)size;
 }
 
+// What begins with that element, with the strides of the box.
+static eini_dist_end eini_steps_end(const eini_step_box *b, int rank, const int64_t *at,
+                                    size_t size) {
+  return eini_dist_end_of(EINI_AT_BLOCK, eini_steps_at(b, rank, at, size), b->stride, b->away);
+}
+
 // Where statement s writes the values `lo` of its free indices in a box of its tensor (NULL: it has
-// no memory), and the strides by free index.
-static char *eini_steps_written(const eini_stmt *s, const eini_step_box *b, const int64_t *lo,
-                                size_t size, int64_t *stride) {
+// no memory), with strides by free index.
+static eini_dist_end eini_steps_written(const eini_stmt *s, const eini_step_box *b,
+                                        const int64_t *lo, size_t size, int64_t *stride) {
   const eini_map *m = &s->out_map;
   int64_t n = 0;
   for (int i = 0; i < s->nfree; i++) stride[i] = 0;
@@ -244,7 +273,8 @@ static char *eini_steps_written(const eini_stmt *s, const eini_step_box *b, cons
       stride[m->term[e].index] += m->term[e].coef * b->stride[r];
     }
   }
-  return b->data == NULL ? NULL : b->data + n * (int64_t)size;
+  return eini_dist_end_of(EINI_AT_BLOCK, b->data == NULL ? NULL : b->data + n * (int64_t)size,
+                          stride, b->away);
 }
 
 static int64_t eini_steps_volume(int rank, const int64_t *lo, const int64_t *hi) {
@@ -271,25 +301,44 @@ static ein_status eini_steps_execute(eini_staged *x, int64_t id, const void *con
   return eini_dist_run_at(x->d, x->place, id, &run);
 }
 
+// The space of views of what is in the provider's memory, or not.
+static int eini_steps_space(const ein_dist *d, int away) {
+  return away ? d->away->memory->space : 0;
+}
+
+// A plan was made, or not. EIN_ERR_UNSUPPORTED: the statement stays at home, as one there cannot be
+// made, or, of a block, would not run there.
+static ein_status eini_steps_planned(eini_staged *x, ein_status st, int block, int64_t id) {
+  if (!x->e->away) return st;
+  if (st == EIN_ERR_UNSUPPORTED) EINI_TRY(eini_dist_plan_none(x->plans));
+  if (st != EIN_OK) return st;
+  const ein_plan *p = x->plans->plan[id];
+  return p != NULL && (!block || eini_dist_plan_away(p)) ? EIN_OK : EIN_ERR_UNSUPPORTED;
+}
+
 // The plan that merges a box of `right` into one of `left`; fold EIN_FOLD_NONE: left becomes right,
 // whose type may be another.
 static ein_status eini_steps_merge_plan(eini_staged *x, int fold, int rank, const int64_t *shape,
-                                        ein_dtype to, const int64_t *left, ein_dtype from,
-                                        const int64_t *right, int64_t *id) {
-  int64_t n = eini_steps_key(x, 4, shape, rank);
+                                        ein_dtype to, const eini_dist_end *left, ein_dtype from,
+                                        const eini_dist_end *right, int64_t *id) {
+  int64_t n = eini_steps_key(x, 5, shape, rank);
   x->key[0] = -1 - fold;
   x->key[1] = to;
   x->key[2] = from;
   x->key[3] = rank;
-  n = eini_steps_key(x, n, left, rank);
-  n = eini_steps_key(x, n, right, rank);
+  x->key[4] = left->away | 2 * right->away;
+  n = eini_steps_key(x, n, left->stride, rank);
+  n = eini_steps_key(x, n, right->stride, rank);
   if (eini_dist_clocked(x->d)) return *id = 0, EIN_OK;
   if (x->plans == NULL) return *id = eini_key_find(&x->d->plans.keys, x->key, n), EIN_OK;
-  const eini_merge_side l = {to, rank, shape, left, NULL, NULL, 0};
-  const eini_merge_side r = {from, rank, shape, right, NULL, NULL, 0};
+  const eini_merge_side l = {to, rank, shape, left->stride, NULL, NULL,
+                             eini_steps_space(x->d, left->away)};
+  const eini_merge_side r = {from, rank, shape, right->stride, NULL, NULL,
+                             eini_steps_space(x->d, right->away)};
   eini_block_merge m = {fold, 0, from, rank, shape, l, r, l};
   if (fold == EIN_FOLD_NONE) m.left = r;
-  return eini_block_merge_plan(x->plans, &m, x->key, n, id);
+  const ein_status st = eini_block_merge_plan(x->plans, &m, x->key, n, id);
+  return eini_steps_planned(x, st, 0, *id);
 }
 
 static ein_status eini_steps_merge_run(eini_staged *x, int fold, int64_t id, char *left,
@@ -303,12 +352,11 @@ static ein_status eini_steps_merge_run(eini_staged *x, int fold, int64_t id, cha
 }
 
 static ein_status eini_steps_merge(eini_staged *x, int fold, int rank, const int64_t *shape,
-                                   ein_dtype to, char *left, const int64_t *left_stride,
-                                   ein_dtype from, const char *right,
-                                   const int64_t *right_stride) {
+                                   ein_dtype to, const eini_dist_end *left, ein_dtype from,
+                                   const eini_dist_end *right) {
   int64_t id;
-  EINI_TRY(eini_steps_merge_plan(x, fold, rank, shape, to, left_stride, from, right_stride, &id));
-  return x->run == NULL ? EIN_OK : eini_steps_merge_run(x, fold, id, left, right);
+  EINI_TRY(eini_steps_merge_plan(x, fold, rank, shape, to, left, from, right, &id));
+  return x->run == NULL ? EIN_OK : eini_steps_merge_run(x, fold, id, left->data, right->data);
 }
 
 // Plans a block by the kernels that its statement's nest names, or any. The first is kept: its
@@ -325,7 +373,7 @@ static ein_status eini_steps_leaf(eini_staged *x, const eini_dist_job *job, int6
   const ein_status st = eini_dist_plan(x->plans, job, x->key, n, id);
   ctx->nkernels = nkernels, ctx->kernels = kernels;
   if (st == EIN_OK && x->e->plan == 0) x->e->plan = *id + 1;
-  return st;
+  return eini_steps_planned(x, st, job->space != NULL, *id);
 }
 
 // Merges n states of extents `shape` at `right` into those from lo on of a box.
@@ -368,34 +416,35 @@ static void eini_steps_pack(const eini_folder *f, int rank, const int64_t *shape
 }
 
 // Stores complete results from lo on of a box, converted or finished.
-static ein_status eini_steps_store(eini_staged *x, const int64_t *shape, char *to,
-                                   const int64_t *stride, const eini_step_box *box,
-                                   const int64_t *lo) {
+static ein_status eini_steps_store(eini_staged *x, const int64_t *shape, const eini_dist_end *to,
+                                   const eini_step_box *box, const int64_t *lo) {
   const ein_dtype type = eini_steps_type(x), stored = x->d->g->tensor[x->stmt->out].dtype;
   const int rank = x->stmt->nfree;
   void *a[4], *from[4];
   int64_t at = 0;
+  const eini_dist_end own = eini_steps_end(box, rank, lo, x->e->wide);
   if (x->e->folder == NULL)
-    return eini_steps_merge(x, EIN_FOLD_NONE, rank, shape, stored, to, stride, type,
-                            eini_steps_at(box, rank, lo, x->e->wide), box->stride);
+    return eini_steps_merge(x, EIN_FOLD_NONE, rank, shape, stored, to, type, &own);
   if (x->run == NULL) return EIN_OK;
   eini_states_at(x->e->folder, eini_steps_volume(rank, box->lo, box->hi), box->data, a);
   for (int r = 0; r < rank; r++) at += (lo[r] - box->lo[r]) * box->stride[r];
   eini_states_from(x->e->folder, a, at, from);
-  eini_states_finish(x->e->folder, rank, shape, from, box->stride, stored, to, stride);
+  eini_states_finish(x->e->folder, rank, shape, from, box->stride, stored, to->data, to->stride);
   return EIN_OK;
 }
 
-// The plan of a block of so many values of each index, with these strides of the operands and the
-// result.
+// The plan of a block of so many values of each index, of operands and the result that lie as these
+// boxes; nothing: it reads nothing, and the host makes it.
 static ein_status eini_steps_plan(eini_staged *x, const int64_t *len, const eini_step_box *box,
-                                  const int64_t *out, int64_t *id) {
+                                  const eini_step_box *out, int nothing, int64_t *id) {
   const eini_stmt *s = x->stmt;
   eini_dist_job job;
   x->key[0] = x->number;
-  int64_t n = eini_steps_key(x, 1, len, s->nindex);
-  n = eini_steps_key(x, n, out, s->nfree);
+  x->key[1] = nothing ? 0 : x->e->away | 2 * x->e->part_away;
+  int64_t n = eini_steps_key(x, 2, len, s->nindex);
+  n = eini_steps_key(x, n, out->stride, s->nfree);
   for (int o = 0; o < s->noperand; o++) {
+    x->space[o] = eini_steps_space(x->d, box[o].away);
     x->stride[o] = box[o].stride;
     n = eini_steps_key(x, n, x->stride[o], x->d->g->tensor[s->operand[o]].rank);
   }
@@ -407,7 +456,9 @@ static ein_status eini_steps_plan(eini_staged *x, const int64_t *len, const eini
   job.block = eini_block_of(NULL, len, NULL);
   job.cut = x->e->cut;
   job.stride = x->stride;
-  job.out_stride = out;
+  job.out_stride = out->stride;
+  job.space = nothing ? NULL : x->space;
+  job.part_space = nothing ? 0 : eini_steps_space(x->d, out->away);
   job.by_index = 2;
   job.folder = x->e->folder;
   job.dtype = eini_steps_type(x);
@@ -416,20 +467,22 @@ static ein_status eini_steps_plan(eini_staged *x, const int64_t *len, const eini
 
 // ---- parts of boxes ----
 
-// Copies what of an owned box writes between `from` and `to`, and gives how many elements that are.
-// dst NULL: counts them; strides by free index, NULL: one element behind another.
-static int64_t eini_steps_copy(const eini_owners *o, const eini_owned *p, const int64_t *from,
-                               const int64_t *to, char *dst, const int64_t *dst_stride,
-                               const char *src, const int64_t *src_stride, size_t size) {
+// Copies what of an owned box writes between `from` and `to`, at the place at hand. Strides by free
+// index, NULL: one element behind another. *count: of the elements.
+static ein_status eini_steps_copy(const eini_staged *x, const eini_owners *o, const eini_owned *p,
+                                  const int64_t *from, const int64_t *to, const eini_dist_end *dst,
+                                  const eini_dist_end *src, size_t size, int64_t *count) {
   const int n = o->s->nfree;
   const eini_map *m = &o->s->out_map;
-  int64_t at[EINI_NAMES_MAX], dense[EINI_NAMES_MAX], count = 0;
-  const int64_t volume = eini_steps_volume(n, p->lo, p->hi);
+  int64_t at[EINI_NAMES_MAX], dense[EINI_NAMES_MAX];
+  const int64_t volume = *count = eini_steps_volume(n, p->lo, p->hi);
   eini_dist_dense(n, p->shape, dense);
-  if (!o->several && dst != NULL && volume > 0)
-    eini_dist_copy(n, p->shape, dst, dst_stride == NULL ? dense : dst_stride, src,
-                   src_stride == NULL ? dense : src_stride, size);
-  if (!o->several || volume == 0) return volume;
+  if (!o->several && volume > 0)
+    return eini_own_carry(x->d, x->place, n, p->shape, dst, src,
+                          dst->stride == NULL ? dense : dst->stride,
+                          src->stride == NULL ? dense : src->stride, size);
+  if (volume == 0) return EIN_OK;
+  *count = 0;
   for (int i = 0; i < n; i++) at[i] = p->lo[i];
   for (int i = n; i >= 0;) {  // rows of the last index
     int64_t lo = p->lo[n - 1], hi = p->hi[n - 1], a = 0, b = 0;
@@ -443,21 +496,23 @@ static int64_t eini_steps_copy(const eini_owners *o, const eini_owned *p, const 
       else if (base < from[r] || base >= to[r]) hi = lo;
     }
     at[n - 1] = lo;
-    for (i = 0; i < n && dst != NULL; i++) {
-      a += dst_stride == NULL ? 0 : (at[i] - p->lo[i]) * dst_stride[i];
-      b += src_stride == NULL ? 0 : (at[i] - p->lo[i]) * src_stride[i];
+    for (i = 0; i < n; i++) {
+      a += dst->stride == NULL ? 0 : (at[i] - p->lo[i]) * dst->stride[i];
+      b += src->stride == NULL ? 0 : (at[i] - p->lo[i]) * src->stride[i];
     }
-    if (dst_stride == NULL) a = count;
-    if (src_stride == NULL) b = count;
+    if (dst->stride == NULL) a = *count;
+    if (src->stride == NULL) b = *count;
     const int64_t length = eini_max64(hi - lo, 0);
-    if (dst != NULL && length > 0)
-      eini_dist_copy(1, &length, dst + a * (int64_t)size,
-                     dst_stride == NULL ? &one : &dst_stride[n - 1], src + b * (int64_t)size,
-                     src_stride == NULL ? &one : &src_stride[n - 1], size);
-    count += length;
+    eini_dist_end left = *dst, right = *src;
+    left.data += a * (int64_t)size;
+    right.data += b * (int64_t)size;
+    EINI_TRY(eini_own_carry(x->d, x->place, 1, &length, &left, &right,
+                            dst->stride == NULL ? &one : &dst->stride[n - 1],
+                            src->stride == NULL ? &one : &src->stride[n - 1], size));
+    *count += length;
     for (i = n - 2; i >= 0 && ++at[i] == p->hi[i]; i--) at[i] = p->lo[i];
   }
-  return count;
+  return EIN_OK;
 }
 
 // ---- a point in a step ----
@@ -482,8 +537,9 @@ static void eini_steps_box(eini_staged *x, eini_step_box *b, int k, int rank, co
   eini_steps_stmt *e = x->e;
   const int64_t i = (x->w.move.point - e->first) * (x->stmt->noperand + 2) + k;
   const int64_t memory = eini_steps_memory(x->d, x->w.move.place);
-  char *at = x->run == NULL ? NULL
-                            : eini_steps_mem(x, memory, e->boxes_at[memory] + e->box_at[i]);
+  b->away = eini_steps_is_away(e, k);
+  const int64_t from = e->boxes_at[eini_steps_side(x->d, memory, b->away)];
+  char *at = eini_steps_mem(x, memory, b->away, from + e->box_at[i]);
   const size_t bytes = eini_steps_dense(x, b, rank, lo, hi, size, at);
   if (x->run == NULL && bytes > e->box[i]) e->box[i] = bytes;
 }
@@ -529,18 +585,28 @@ static void eini_steps_identity(const eini_staged *x, const eini_step_box *b) {
   eini_fold_identity(x->e->folder, n, state);
 }
 
-// The fold of nothing for all results of a box.
+// The fold of nothing for all results of a box, by a plan that reads nothing. In the provider's
+// memory all become one that is made at home.
 static ein_status eini_steps_nothing(eini_staged *x, const eini_step_box *to) {
+  static const double none[2] = {0, 0};
   const eini_step_point *pt = &x->point;
-  int64_t *len = x->w.lo;
+  const int n = x->stmt->nfree;
+  int64_t *len = x->w.lo, shape[EINI_NAMES_MAX], same[EINI_NAMES_MAX] = {0}, id;
+  double one[2];
   void *out[1];
-  int64_t id;
-  out[0] = to->data;
+  out[0] = to->away ? (void *)one : to->data;
   if (x->e->folder != NULL && x->run != NULL) eini_steps_identity(x, to);
   if (x->e->folder != NULL) return EIN_OK;
-  for (int i = 0; i < x->stmt->nindex; i++) len[i] = i < x->stmt->nfree ? to->hi[i] - to->lo[i] : 0;
-  EINI_TRY(eini_steps_plan(x, len, pt->box, to->stride, &id));
-  return x->run == NULL ? EIN_OK : eini_steps_execute(x, id, pt->in, out, pt->param);
+  for (int o = 0; o < x->stmt->noperand; o++) pt->in[o] = none;
+  for (int i = 0; i < n; i++) shape[i] = to->hi[i] - to->lo[i];
+  for (int i = 0; i < x->stmt->nindex; i++) len[i] = i >= n ? 0 : to->away ? 1 : shape[i];
+  EINI_TRY(eini_steps_plan(x, len, pt->box, to, 1, &id));
+  if (x->run == NULL) return EIN_OK;
+  EINI_TRY(eini_steps_execute(x, id, pt->in, out, pt->param));
+  const eini_dist_end from = eini_dist_end_of(EINI_AT_BLOCK, (char *)one, same, 0);
+  const eini_dist_end all = eini_dist_end_of(EINI_AT_BLOCK, to->data, to->stride, 1);
+  return !to->away ? EIN_OK : eini_own_carry(x->d, x->place, n, shape, &all, &from, to->stride,
+                                             same, x->e->wide);
 }
 
 // Addresses and origins of the block at pt->lo.
@@ -575,20 +641,22 @@ static ein_status eini_steps_block(eini_staged *x, const eini_step_task *t, int 
   int64_t *len = x->w.lo;
   pt->plan = pt->merge = -1;
   if (eini_zrange_empty(s->nindex, pt->lo, pt->hi)) return EIN_OK;
-  eini_steps_bind(x);
-  pt->to = eini_steps_at(acc, rank, pt->lo, x->e->wide);
   pt->apart = !((t->fresh && all) || once);
+  if (pt->apart && t->fresh && begin) EINI_TRY(eini_steps_nothing(x, acc));
+  eini_steps_bind(x);
+  const eini_dist_end own = eini_steps_end(acc, rank, pt->lo, x->e->wide);
+  pt->to = own.data;
   if (pt->apart) {
-    if (t->fresh && begin) EINI_TRY(eini_steps_nothing(x, acc));
     eini_steps_box(x, &pt->block, n + 1, rank, pt->lo, pt->hi, x->e->wide);
     for (int r = 0; r < rank; r++) x->w.value[r] = pt->block.hi[r] - pt->block.lo[r];
+    const eini_dist_end block = eini_steps_end(&pt->block, rank, pt->lo, x->e->wide);
     if (x->e->folder == NULL)
-      EINI_TRY(eini_steps_merge_plan(x, s->fold, rank, x->w.value, type, acc->stride, type,
-                                     pt->block.stride, &pt->merge));
-    pt->to = pt->block.data;
+      EINI_TRY(eini_steps_merge_plan(x, s->fold, rank, x->w.value, type, &own, type, &block,
+                                     &pt->merge));
+    pt->to = block.data;
   }
   for (int i = 0; i < s->nindex; i++) len[i] = pt->hi[i] - pt->lo[i];
-  return eini_steps_plan(x, len, pt->box, pt->apart ? pt->block.stride : acc->stride, &pt->plan);
+  return eini_steps_plan(x, len, pt->box, pt->apart ? &pt->block : acc, 0, &pt->plan);
 }
 
 // Share k of n of the ranges of a step, by the parallel loop, into pt->lo and pt->hi; 0: they are
@@ -616,5 +684,5 @@ static ein_status eini_steps_share_plan(eini_staged *x) {
   eini_steps_bind(x);
   pt->to = eini_steps_at(to, s->nfree, pt->lo, x->e->wide);
   for (int i = 0; i < s->nindex; i++) len[i] = pt->hi[i] - pt->lo[i];
-  return eini_steps_plan(x, len, pt->box, to->stride, &pt->plan);
+  return eini_steps_plan(x, len, pt->box, to, 0, &pt->plan);
 }
