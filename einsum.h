@@ -5971,8 +5971,7 @@ static void eini_say_stmt(eini_text *t, const ein_graph *g, const eini_stmt *s) 
 // Choices between predictions: how far they are trusted.
 #define EINI_SURELY 0.95         // another way is faster if it takes at most this part ..
 #define EINI_DOUBTS 5.0          // .. or, below so many doubts, by the doubt itself
-#define EINI_WEIGH_SECONDS 5e-5  // up to where kernels are asked about pairs from left to right
-#define EINI_WEIGH_TIMES 3.0     // .. which are predicted to take at most so many times as long
+#define EINI_WEIGH_TIMES 3.0     // kernels are asked about ways of at most so many times as long
 #define EINI_SLICE_GAIN 1.05     // times the seconds without loops: what makes two loops worth it
 
 // The portable kernels at about 2 GHz; blocks of a batch and lines were measured on Zen 5.
@@ -25849,32 +25848,33 @@ static ein_status eini_plan_ask(ein_ctx *ctx, const ein_einsum_desc *desc, ein_p
   return st;
 }
 
-// Of short pairs as found and those from left to right the kernels' predictions choose: they tell
-// more than the time model of paths, which knows no strides.
-static ein_status eini_plan_weigh(ein_ctx *ctx, const ein_einsum_desc *d, ein_plan **plan) {
+// Which way of eini_path_way a plan goes.
+static int eini_plan_way(const ein_plan *p) {
+  for (int i = EINI_LEFT_TO_RIGHT; i <= EINI_ONE_PASS; i++)
+    if (strcmp(p->path->method, eini_path_way[i]) == 0) return i;
+  return EINI_AS_FOUND;
+}
+
+// The plan becomes that of way `there`, if kernels predict it to take less. model: what paths do.
+static ein_status eini_plan_against(ein_ctx *ctx, const ein_einsum_desc *d, int there,
+                                    const double *model, ein_plan **plan) {
   ein_plan *p = *plan, *q = NULL;
-  const eini_path *path = p->path;
-  if (path == NULL || !(path->seconds[EINI_AS_FOUND] > 0) || path->plain ||
-      path->seconds[EINI_AS_FOUND] > EINI_WEIGH_SECONDS ||
-      path->seconds[EINI_LEFT_TO_RIGHT] > EINI_WEIGH_TIMES * path->seconds[EINI_AS_FOUND] ||
-      strcmp(path->method, eini_path_way[EINI_ONE_PASS]) == 0)
-    return EIN_OK;
-  const int here = strcmp(path->method, eini_path_way[EINI_LEFT_TO_RIGHT]) == 0
-                       ? EINI_LEFT_TO_RIGHT : EINI_AS_FOUND;
-  const int there = EINI_AS_FOUND + EINI_LEFT_TO_RIGHT - here;
+  const int here = eini_plan_way(p);
   ein_einsum_desc other = *d;
   if (there == EINI_LEFT_TO_RIGHT) other.options.path = "naive";
   ein_status st = eini_plan_new(ctx, &q);
   if (st == EIN_OK) q->as_found = 1;
   if (st == EIN_OK) st = eini_plan_einsum(ctx, &other, q);
-  double seconds[3] = {0, 0, path->seconds[EINI_ONE_PASS]};
+  double seconds[3] = {model[0], model[1], model[2]};
+  for (int i = 0; i < 3; i++)
+    if (p->verdict[0].seconds[i] > 0) seconds[i] = p->verdict[0].seconds[i];
   seconds[here] = p->info.seconds;
   seconds[there] = q == NULL ? 0 : q->info.seconds;
   const int has = eini_plan_has_wanted(p), more = st == EIN_OK && eini_plan_has_wanted(q);
   const int better = st == EIN_OK && (has == more ? seconds[there] < seconds[here] : more);
   int out = 0;  // the same tensor in both
   while (p->graph->tensor[out].name != p->verdict[0].out) out++;
-  for (int i = 0; i < 2 && !better; i++) p->verdict[0].seconds[i] = seconds[i];
+  for (int i = 0; i < 3 && !better; i++) p->verdict[0].seconds[i] = seconds[i];
   if (better) st = eini_plan_verdict(q, q->graph->tensor[out].name, 0, seconds, there);
   if (better && st == EIN_OK && p->ntuned > 0) st = eini_plan_ask(ctx, d, q);
   if (better && st == EIN_OK && q->ntuned > 0)
@@ -25882,6 +25882,22 @@ static ein_status eini_plan_weigh(ein_ctx *ctx, const ein_einsum_desc *d, ein_pl
   eini_plan_free(better ? p : q);
   if (better) *plan = q;
   return st;
+}
+
+// Of pairs as found, those from left to right, and one pass where that was chosen, the kernels'
+// predictions choose: they tell more than the time model of paths, which knows no strides.
+static ein_status eini_plan_weigh(ein_ctx *ctx, const ein_einsum_desc *d, ein_plan **plan) {
+  const eini_path *path = (*plan)->path;
+  if (path == NULL || !(path->seconds[EINI_AS_FOUND] > 0)) return EIN_OK;
+  const double model[3] = {path->seconds[0], path->seconds[1], path->seconds[2]};
+  const double most = EINI_WEIGH_TIMES * model[eini_plan_way(*plan)];
+  const int plain = path->plain;
+  for (int there = EINI_AS_FOUND; there <= EINI_LEFT_TO_RIGHT; there++) {
+    const int here = eini_plan_way(*plan);
+    if (there == here || model[there] > most || (plain && here != EINI_ONE_PASS)) continue;
+    EINI_TRY(eini_plan_against(ctx, d, there, model, plan));
+  }
+  return EIN_OK;
 }
 
 static ein_status eini_plan_make(ein_ctx *ctx, const ein_einsum_desc *desc, int may_overlap,

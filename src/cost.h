@@ -28,8 +28,7 @@
 // Choices between predictions: how far they are trusted.
 #define EINI_SURELY 0.95         // another way is faster if it takes at most this part ..
 #define EINI_DOUBTS 5.0          // .. or, below so many doubts, by the doubt itself
-#define EINI_WEIGH_SECONDS 5e-5  // up to where kernels are asked about pairs from left to right
-#define EINI_WEIGH_TIMES 3.0     // .. which are predicted to take at most so many times as long
+#define EINI_WEIGH_TIMES 3.0     // kernels are asked about ways of at most so many times as long
 #define EINI_SLICE_GAIN 1.05     // times the seconds without loops: what makes two loops worth it
 
 // The portable kernels at about 2 GHz; blocks of a batch and lines were measured on Zen 5.
