@@ -92,7 +92,8 @@ static double get_real(ein_dtype t, const char *p, int64_t i) {
 static void layout(test_case *t, operand *o, const int *has, int zeros) {
   const int rows = t->elements;          // the group of the long index, if there is one
   const int pieces = t->pieces > 0 && has[t->pieces - 1], gaps = pieces && chance(80) ? 0 : 15;
-  const int inside = t->pieces == 1 && chance(40);  // the batch may lie along memory, too
+  // The batch may lie along memory, too; of the output any may.
+  const int inside = pieces && (t->pieces == 1 || o == &t->out) && chance(40);
   int g[16], a[16], n = 0;
   int64_t step = 1, high = 0;
   memset(o->stride, 0, sizeof o->stride);
@@ -112,7 +113,7 @@ static void layout(test_case *t, operand *o, const int *has, int zeros) {
   if (inside) {
     memmove(g, g + 1, (size_t)(n - 1) * sizeof *g);
     memmove(a, a + 1, (size_t)(n - 1) * sizeof *a);
-    g[n - 1] = 0, a[n - 1] = 0;
+    g[n - 1] = t->pieces - 1, a[n - 1] = 0;
   }
   o->low = 0;
   if (chance(gaps)) step = draw(1, 3);
@@ -438,7 +439,7 @@ static const eini_cpu_family *const families[] = {&eini_dir_matvec, &eini_dir_do
                                                   &eini_dir_sums_family, &eini_lanes_family,
                                                   &eini_lanes_batch};
 #define FAMILIES ((int)(sizeof families / sizeof families[0]))
-static long counts[FAMILIES], spreads;
+static long counts[FAMILIES], spreads, stored;  // lanes stored where they belong
 
 static void cut_one(int64_t size, int64_t grid, int64_t unit, int64_t *at, int *n) {
   *n = 0;
@@ -487,6 +488,9 @@ static int run_case(test_case *t, const eini_rated *cpu, int64_t number, const c
     if (!families[i]->plan(cpu, &blank, 2, &choice)) continue;
     counts[i]++;
     spreads += strcmp(choice.variant, "sums spread") == 0;
+    eini_lanes_job j;
+    if (families[i] == &eini_lanes_family && eini_lanes_take(&j, &t->c, cpu->is.isa))
+      stored += j.to.step == 1;
     region scratch = region_new((choice.scratch + 63) / 64 * 64, 1);
     for (int whole = 1; whole >= 0 && !bad; whole--) {
       memcpy(t->out.mem.data, old, bytes);
@@ -617,11 +621,13 @@ int main(int argc, char **argv) {
     case_free(&t);
   }
   for (int i = 0; i < FAMILIES; i++) printf("%s %ld ", families[i]->name, counts[i]);
-  const int none = spreads == 0 || counts[FAMILIES - 2] == 0 || counts[FAMILIES - 1] == 0;
+  const int none = spreads == 0 || counts[FAMILIES - 2] == 0 || counts[FAMILIES - 1] == 0 ||
+                   stored == 0 || stored == counts[FAMILIES - 2];
   if (count >= 1000 && only < 0 && none) {
     printf("\nno sums over short runs, or no pieces turned to lanes\n");
     return 1;
   }
-  printf("sums spread %ld\nok %lld cases\n", spreads, (long long)count);
+  printf("sums spread %ld, lanes stored at once %ld\nok %lld cases\n", spreads, stored,
+         (long long)count);
   return 0;
 }

@@ -5,6 +5,7 @@
 // ================================================================================================
 
 enum { EINI_LANES_P, EINI_LANES_Q, EINI_LANES_Y };
+enum { EINI_LANES_WIDE = 2048 };  // reals of a piece at most: few lanes of many fit the second cache
 
 // Rows of a block, row-major, the last the fastest: m or n (of the output both), k, then d, the
 // other indices of the batch.
@@ -71,17 +72,6 @@ static size_t eini_lanes_three_carve(eini_lanes_three *j, char *base) {
   return used;
 }
 
-// Offsets of n positions of some axes: of what is in place by its strides, else of rows of lanes.
-static void eini_lanes_offsets(const ein_axes *x, int but, const int64_t *stride, int64_t n,
-                               int64_t row, int in_place, int64_t *out) {
-  int64_t extent[EINI_DIR_RANK], step[EINI_DIR_RANK];
-  int axes = 0;
-  for (int i = 0; i < x->n; i++)
-    if (i != but) extent[axes] = x->extent[i], step[axes++] = stride[i];
-  if (in_place) eini_gett_table(axes, extent, step, 1, 1, out);
-  for (int64_t i = 0; i < n && !in_place; i++) out[i] = i * row;
-}
-
 // All tables, for blocks of so many lanes.
 static void eini_lanes_three_tables(eini_lanes_three *j, int64_t lanes) {
   const ein_contract *c = j->c;
@@ -111,15 +101,20 @@ static void eini_lanes_three_multiply(const eini_lanes_three *j, int64_t n, int6
   eini_dir_tile t = {j->nk / j->inner, j->inner, pk, qk, j->pk, j->qk, NULL, NULL, NULL, NULL,
                      NULL, 0, 0};
   for (int64_t i = 0; i < n; i += vl)
-    for (int64_t d = 0; d < j->nd; d++)
-      for (int64_t b = 0; b < j->nn; b++) {
-        t.p = j->base[EINI_LANES_P] + (j->d[EINI_LANES_P][d] + i) * z;
-        t.q = j->base[EINI_LANES_Q] + (j->d[EINI_LANES_Q][d] + j->qrow[b] + i) * z;
-        t.out = j->base[EINI_LANES_Y] + (j->d[EINI_LANES_Y][d] + j->yn[b] + i) * z;
-        t.last = (int)eini_min64(vl, n - i), t.prow = j->prow, t.orow = j->ym;
-        for (int64_t m = 0, most; m < j->nm; m += most, t.prow += most, t.orow += most)
-          j->kern->lane[eini_dir_tile_rows(j->kern, j->nm - m, &most)](&t);
+    for (int64_t d = 0; d < j->nd; d++) {
+      t.p = j->base[EINI_LANES_P] + (j->d[EINI_LANES_P][d] + i) * z;
+      t.last = (int)eini_min64(vl, n - i);
+      // Rows of P stay in the first cache for all of Q.
+      for (int64_t m = 0, most; m < j->nm; m += most) {
+        const int rows = eini_dir_tile_rows(j->kern, j->nm - m, &most);
+        t.prow = j->prow + m, t.orow = j->ym + m;
+        for (int64_t b = 0; b < j->nn; b++) {
+          t.q = j->base[EINI_LANES_Q] + (j->d[EINI_LANES_Q][d] + j->qrow[b] + i) * z;
+          t.out = j->base[EINI_LANES_Y] + (j->d[EINI_LANES_Y][d] + j->yn[b] + i) * z;
+          j->kern->lane[rows](&t);
+        }
       }
+    }
 }
 
 static ein_status eini_lanes_three_run(const eini_cpu *cpu, const ein_contract *c,
@@ -161,30 +156,37 @@ static ein_status eini_lanes_three_run(const eini_cpu *cpu, const ein_contract *
 // 1: something is turned, and what is fits.
 static int eini_lanes_three_fits(const eini_lanes_three *j) {
   int turned = 0;
-  if (j->size < 4 * j->kern->lanes || j->nk < 1 || j->nm < 1 || j->nn < 1 || j->nd < 1) return 0;
+  if (j->size < 2 * j->kern->lanes || j->nk < 1 || j->nm < 1 || j->nn < 1 || j->nd < 1) return 0;
   for (int i = 0; i < 3; i++) {
     if (j->move[i].step == 1) continue;
     const eini_lanes_axes axes = eini_lanes_three_axes(j, i);
-    if (i < EINI_LANES_Y ? !eini_lanes_short(&j->move[i], &axes)
-                         : !eini_lanes_one_run(&j->by, &j->move[i], &axes))
+    if (i < EINI_LANES_Y ? !eini_lanes_short(&j->move[i], &axes, EINI_LANES_WIDE)
+                         : !eini_lanes_one_run(&j->by, &j->move[i], &axes, EINI_LANES_WIDE))
       return 0;
     turned++;
   }
   return turned > 0;
 }
 
+#define EINI_LANES_LOAD 1.25    // cycles of a product of vectors, whose rows are loaded for each
+
 static double eini_lanes_three_seconds(const eini_rated *cpu, const eini_lanes_three *j) {
-  const double size = (double)j->size, rows = (double)(j->nd * j->nn * j->nm), k = (double)j->nk;
+  const double size = (double)eini_up(j->size, j->kern->lanes), rows = (double)(j->nd * j->nn * j->nm), k = (double)j->nk;
   const double tiles = (double)(j->nd * j->nn) * ceil((double)j->nm / j->kern->rows);
-  double turned = 0, bytes = 0;
+  double turned = 0, bytes = 0, pages = 0;
   for (int i = 0; i < 3; i++) {
     bytes += size * (double)j->move[i].piece.n * (double)j->by.size * (i == EINI_LANES_Y ? 2 : 1);
-    if (j->move[i].step == 1) continue;
     const eini_lanes_axes axes = eini_lanes_three_axes(j, i);
+    if (j->move[i].step == 1) {
+      pages += eini_lanes_pages(&axes, INT64_MAX / j->by.size, j->by.size) / j->kern->lanes;
+      continue;
+    }
     turned += eini_lanes_granules(&j->by, &axes);
+    pages += eini_lanes_pages(&axes, j->move[i].step, j->by.size);
   }
-  const double one = fmax(rows * k, tiles * k * 4) + tiles * EINI_LANES_TILE;
-  const double busy = size * (turned * EINI_LANES_TURN + one / j->kern->lanes) / cpu->hz;
+  const double one = fmax(rows * k * EINI_LANES_LOAD, tiles * k * 4) + tiles * EINI_LANES_TILE;
+  const double busy =
+      size * ((turned * EINI_LANES_TURN + one / j->kern->lanes) / cpu->hz + pages);
   const double move = bytes / eini_cpu_bw(cpu, bytes);
   return busy > move ? busy + 0.3 * move : move + 0.3 * busy;
 }
@@ -207,6 +209,7 @@ static int eini_lanes_three_plan(const eini_rated *cpu, const ein_contract *c, i
 }
 #undef EINI_LANES_TILE
 #undef EINI_LANES_TURN
+#undef EINI_LANES_LOAD
 
 static const eini_cpu_family eini_lanes_batch = {"lanes of batch", eini_lanes_three_plan,
                                                  eini_lanes_three_run};

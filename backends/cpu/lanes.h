@@ -7,7 +7,8 @@
 // A block of values e of that index:
 //   turned:    in[k][d][e] = X[e ..]       its pieces, from memory
 //   products:  out[m][d][e] = sum over k of A[m, k] * in[k][d][e]       tiles of section direct
-//   turned:    Y[e ..] = out[m][d][e]      pieces of the output, each one run of memory
+//   turned:    Y[e ..] = out[m][d][e]      pieces of the output, each one run of memory; where e
+//                                          steps by single reals there, tiles store at once
 // d: the other indices of X that the output has. A is small, and stays in the first-level cache.
 // What a vector reads behind the end of a piece is another's, and what it writes there is written
 // again by the next: the last values of a part, and of X, go through memory of their own.
@@ -54,7 +55,7 @@ typedef struct eini_lanes_job {
   int64_t size, lanes;         // values of the index; see EINI_LANES_BLOCK
   int64_t nd, nk, nm;
   eini_lanes_move in, to;      // X, the output
-  int64_t *pk, *qk, *prow, *orow;
+  int64_t *pk, *qk, *prow, *orow, *od;
 } eini_lanes_job;
 
 // turn is NULL where the instruction set has none.
@@ -173,9 +174,10 @@ static size_t eini_lanes_carve(eini_lanes_job *j, char *base) {
   j->qk = (int64_t *)(void *)eini_carve(base, &used, j->nk, 8);
   j->prow = (int64_t *)(void *)eini_carve(base, &used, j->nm, 8);
   j->orow = (int64_t *)(void *)eini_carve(base, &used, j->nm, 8);
+  j->od = (int64_t *)(void *)eini_carve(base, &used, j->nd, 8);
   eini_lanes_carve_by(&j->by, eini_max64(j->in.piece.n, j->to.piece.n), base, &used);
   eini_lanes_carve_move(&j->in, bytes, base, &used);
-  eini_lanes_carve_move(&j->to, bytes, base, &used);
+  if (j->to.step != 1) eini_lanes_carve_move(&j->to, bytes, base, &used);
   return used;
 }
 
@@ -236,31 +238,63 @@ static void eini_lanes_out(const eini_lanes_by *by, const eini_lanes_move *m, ch
   }
 }
 
-// Products of a block of so many lanes, whole vectors of them.
-static void eini_lanes_multiply(const eini_lanes_job *j, const char *a, int64_t lanes) {
-  const int64_t z = j->kern->size, vl = j->kern->lanes, vectors = j->nd * lanes / vl;
-  const ein_axes *k = &j->c->k;
-  const int64_t inner = k->n > 0 ? k->extent[k->n - 1] : 1;
-  for (int64_t h = 0; h < j->nk / inner; h++) j->qk[h] = h * inner * j->nd * lanes;
-  for (int64_t i = 0; i < j->nm; i++) j->orow[i] = i * j->nd * lanes;
-  eini_dir_tile t = {j->nk / inner, inner, k->n > 0 ? j->a->k[0][k->n - 1] : 0, j->nd * lanes,
-                     j->pk, j->qk, NULL, NULL, a, NULL, NULL, (int)vl, 0};
+// A row of lanes, of all rows of A.
+static void eini_lanes_row(const eini_lanes_job *j, eini_dir_tile *t, const char *q, char *out,
+                           int64_t lanes) {
+  const int64_t z = j->kern->size, vl = j->kern->lanes, vectors = (lanes + vl - 1) / vl;
   for (int64_t i = 0, l; i < vectors; i += l) {
     l = eini_dir_strip(vectors - i);
-    t.q = j->in.block + i * vl * z, t.out = j->to.block + i * vl * z;
-    t.prow = j->prow, t.orow = j->orow;
-    for (int64_t m = 0, most; m < j->nm; m += most, t.prow += most, t.orow += most)
-      j->kern->tile[l - 1][eini_dir_tile_rows(j->kern, j->nm - m, &most)](&t);
+    t->q = q + i * vl * z, t->out = out + i * vl * z;
+    t->last = (int)eini_min64(vl, lanes - (i + l - 1) * vl);
+    t->prow = j->prow, t->orow = j->orow;
+    for (int64_t m = 0, most; m < j->nm; m += most, t->prow += most, t->orow += most)
+      j->kern->tile[l - 1][eini_dir_tile_rows(j->kern, j->nm - m, &most)](t);
   }
+}
+
+// Products of a block of n values in so many lanes, whole vectors: into rows of lanes, or to y.
+static void eini_lanes_multiply(const eini_lanes_job *j, const char *a, char *y, int64_t n,
+                                int64_t lanes) {
+  const int64_t z = j->kern->size, row = j->nd * lanes;
+  const ein_axes *k = &j->c->k;
+  const int64_t inner = k->n > 0 ? k->extent[k->n - 1] : 1;
+  for (int64_t h = 0; h < j->nk / inner; h++) j->qk[h] = h * inner * row;
+  eini_dir_tile t = {j->nk / inner, inner, k->n > 0 ? j->a->k[0][k->n - 1] : 0, row,
+                     j->pk, j->qk, NULL, NULL, a, NULL, NULL, 0, 0};
+  if (j->to.step == 1) {
+    for (int64_t d = 0; d < j->nd; d++)
+      eini_lanes_row(j, &t, j->in.block + d * lanes * z, y + j->od[d] * z, n);
+    return;
+  }
+  for (int64_t i = 0; i < j->nm; i++) j->orow[i] = i * row;
+  eini_lanes_row(j, &t, j->in.block, j->to.block, row);
+}
+
+// Offsets of n positions of some axes but one: of what is in place by its strides, else of rows of
+// lanes.
+static void eini_lanes_offsets(const ein_axes *x, int but, const int64_t *stride, int64_t n,
+                               int64_t row, int in_place, int64_t *out) {
+  int64_t extent[EINI_DIR_RANK], step[EINI_DIR_RANK];
+  int axes = 0;
+  for (int i = 0; i < x->n; i++)
+    if (i != but) extent[axes] = x->extent[i], step[axes++] = stride[i];
+  if (in_place) eini_gett_table(axes, extent, step, 1, 1, out);
+  for (int64_t i = 0; i < n && !in_place; i++) out[i] = i * row;
 }
 
 static void eini_lanes_tables(eini_lanes_job *j) {
   const ein_axes *k = &j->c->k, *m = j->row[1];
-  const eini_lanes_axes in = eini_lanes_piece_axes(j, 0), to = eini_lanes_piece_axes(j, 1);
+  const eini_lanes_axes in = eini_lanes_piece_axes(j, 0);
   eini_lanes_enumerate(&in, &j->in.piece);
-  eini_lanes_enumerate(&to, &j->to.piece);
   eini_gett_table(k->n > 0 ? k->n - 1 : 0, k->extent, j->a->k[0], 1, 1, j->pk);
   eini_gett_table(m->n, m->extent, j->a->row[0], 1, 1, j->prow);
+  if (j->to.step != 1) {
+    const eini_lanes_axes to = eini_lanes_piece_axes(j, 1);
+    eini_lanes_enumerate(&to, &j->to.piece);
+    return;
+  }
+  eini_lanes_offsets(m, -1, j->out[1], j->nm, 0, 1, j->orow);
+  eini_lanes_offsets(j->row[0], j->axis, j->out[0], j->nd, 0, 1, j->od);
 }
 
 // Values of the index behind one of which a granule is read (written) at once, as far as its runs
@@ -287,7 +321,7 @@ static ein_status eini_lanes_run_part(const eini_cpu *cpu, const ein_contract *c
   const int64_t from = j.axis == 0 ? range[0] / j.nd : 0;
   const int64_t to = j.axis == 0 ? range[1] / j.nd : j.size;
   const int64_t in = eini_lanes_behind(&j.by, &j.in);
-  const int64_t out = eini_lanes_behind(&j.by, &j.to);
+  const int64_t out = j.to.step == 1 ? 0 : eini_lanes_behind(&j.by, &j.to);
   for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
     eini_gett_odometer(&c->batch, b, at);
     const char *x = j.x->base[0] + eini_gett_dot(c->batch.n, at, j.x->batch[0]) * z;
@@ -297,16 +331,17 @@ static ein_status eini_lanes_run_part(const eini_cpu *cpu, const ein_contract *c
       n = eini_min64(j.lanes, to - e);
       const int64_t lanes = eini_up(n, vl);
       eini_lanes_in(&j.by, &j.in, x + e * j.in.step * z, n, j.size - in - e, lanes);
-      eini_lanes_multiply(&j, a, lanes);
-      eini_lanes_out(&j.by, &j.to, y + e * j.to.step * z, n, to - out - e, lanes);
+      char *at = y + e * j.to.step * z;
+      eini_lanes_multiply(&j, a, at, n, lanes);
+      if (j.to.step != 1) eini_lanes_out(&j.by, &j.to, at, n, to - out - e, lanes);
     }
   }
   return EIN_OK;
 }
 
-// 1: a piece is short, and all its steps are forward.
-static int eini_lanes_short(const eini_lanes_move *m, const eini_lanes_axes *a) {
-  if (m->piece.n < 1 || m->piece.n > EINI_LANES_PIECE || m->step < 1) return 0;
+// 1: a piece has so many reals at most, and all its steps are forward.
+static int eini_lanes_short(const eini_lanes_move *m, const eini_lanes_axes *a, int64_t most) {
+  if (m->piece.n < 1 || m->piece.n > most || m->step < 1) return 0;
   for (int i = 0; i < a->n; i++)
     if (a->stride[i] < 0 || (a->stride[i] == 0 && a->extent[i] > 1)) return 0;
   return 1;
@@ -315,9 +350,9 @@ static int eini_lanes_short(const eini_lanes_move *m, const eini_lanes_axes *a) 
 // The same of the output's: one run of memory, and where that is less than a granule the next one
 // follows.
 static int eini_lanes_one_run(const eini_lanes_by *by, const eini_lanes_move *m,
-                              const eini_lanes_axes *a) {
+                              const eini_lanes_axes *a, int64_t most) {
   int64_t run = 1;
-  if (!eini_lanes_short(m, a) || m->step < m->piece.n) return 0;
+  if (!eini_lanes_short(m, a, most) || m->step < m->piece.n) return 0;
   for (int i = a->n - 1; i >= 0; i--) {
     if (a->extent[i] > 1 && a->stride[i] != run) return 0;
     run *= a->extent[i];
@@ -328,8 +363,9 @@ static int eini_lanes_one_run(const eini_lanes_by *by, const eini_lanes_move *m,
 static int eini_lanes_fits(const eini_lanes_job *j) {
   const eini_lanes_axes in = eini_lanes_piece_axes(j, 0), to = eini_lanes_piece_axes(j, 1);
   if (j->nm * j->nk > EINI_LANES_SMALL || j->size < 4 * j->kern->lanes) return 0;
-  if (j->in.step == 1 || j->to.piece.n < 2) return 0;
-  return eini_lanes_short(&j->in, &in) && eini_lanes_one_run(&j->by, &j->to, &to);
+  if (j->in.step == 1 || !eini_lanes_short(&j->in, &in, EINI_LANES_PIECE)) return 0;
+  if (j->to.step == 1) return j->to.piece.n >= 1 && j->to.piece.n <= EINI_LANES_PIECE;
+  return j->to.piece.n >= 2 && eini_lanes_one_run(&j->by, &j->to, &to, EINI_LANES_PIECE);
 }
 
 // Plain products of what the vectors of either way hold.
@@ -368,18 +404,26 @@ static double eini_lanes_granules(const eini_lanes_by *by, const eini_lanes_axes
   return runs * ceil(run / by->granule);
 }
 
+// Seconds to find the reals of a piece where they have pages of their own, `step` apart for the next
+// value.
+static double eini_lanes_pages(const eini_lanes_axes *a, int64_t step, int64_t size) {
+  if (eini_least_step(a->n, a->extent, a->stride, step) * size < EINI_PAGE_BYTES) return 0;
+  return EINI_PAGE_SECONDS * (double)eini_gett_product(a->n, a->extent);
+}
+
 static double eini_lanes_seconds(const eini_rated *cpu, const eini_lanes_job *j, double batch) {
   const eini_lanes_axes axes = eini_lanes_piece_axes(j, 0);
   const double all = batch * (double)j->size, z = (double)j->kern->size;
   const double wide = (double)j->nd * (double)j->lanes / (double)j->kern->lanes;
   const double rows = (double)j->nm, k = (double)j->nk;
-  const double turned = (eini_lanes_granules(&j->by, &axes) +
-                         ceil((double)j->to.piece.n / j->by.granule)) * EINI_LANES_TURN;
+  const double out_turned = j->to.step == 1 ? 0 : ceil((double)j->to.piece.n / j->by.granule);
+  const double turned = (eini_lanes_granules(&j->by, &axes) + out_turned) * EINI_LANES_TURN;
   const double tiles = ceil(rows / 8) * ceil(wide / 3);
   const double one = fmax(2 * rows * k * wide * (double)j->kern->lanes /
                           eini_dir_peak(cpu, j->c->type) * (rows < 8 ? 1.5 : 1.1),
                           tiles * k * 4 / cpu->hz) + tiles * EINI_LANES_TILE / cpu->hz;
-  const double busy = all * (turned / cpu->hz + one / (double)j->lanes);
+  const double busy = all * (turned / cpu->hz + one / (double)j->lanes +
+                             eini_lanes_pages(&axes, j->in.step, j->by.size));
   const double in = all * (double)j->in.piece.n * z, out = all * (double)j->to.piece.n * z;
   const double move = (in + 2 * out) / eini_cpu_bw(cpu, in + out);
   return busy > move ? busy + 0.3 * move : move + 0.3 * busy;
