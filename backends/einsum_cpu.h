@@ -12486,8 +12486,8 @@ static double eini_lanes_granules(const eini_lanes_by *by, const eini_lanes_axes
   return runs * ceil(run / by->granule);
 }
 
-// Seconds to find the reals of a piece where they have pages of their own, `step` apart for the next
-// value.
+// Seconds to find the reals of a piece where they have pages of their own, the next value's `step`
+// further.
 static double eini_lanes_pages(const eini_lanes_axes *a, int64_t step, int64_t size) {
   if (eini_least_step(a->n, a->extent, a->stride, step) * size < EINI_PAGE_BYTES) return 0;
   return EINI_PAGE_SECONDS * (double)eini_gett_product(a->n, a->extent);
@@ -12536,7 +12536,7 @@ static const eini_cpu_family eini_lanes_family = {"lanes", eini_lanes_plan, eini
 // ================================================================================================
 
 enum { EINI_LANES_P, EINI_LANES_Q, EINI_LANES_Y };
-enum { EINI_LANES_WIDE = 2048 };  // reals of a piece at most: few lanes of many fit the second cache
+enum { EINI_LANES_WIDE = 2048 };  // reals of a piece at most: the second cache has a vector of each
 
 // Rows of a block, row-major, the last the fastest: m or n (of the output both), k, then d, the
 // other indices of the batch.
@@ -12702,7 +12702,8 @@ static int eini_lanes_three_fits(const eini_lanes_three *j) {
 #define EINI_LANES_LOAD 1.25    // cycles of a product of vectors, whose rows are loaded for each
 
 static double eini_lanes_three_seconds(const eini_rated *cpu, const eini_lanes_three *j) {
-  const double size = (double)eini_up(j->size, j->kern->lanes), rows = (double)(j->nd * j->nn * j->nm), k = (double)j->nk;
+  const double size = (double)eini_up(j->size, j->kern->lanes), k = (double)j->nk;
+  const double rows = (double)(j->nd * j->nn * j->nm);
   const double tiles = (double)(j->nd * j->nn) * ceil((double)j->nm / j->kern->rows);
   double turned = 0, bytes = 0, pages = 0;
   for (int i = 0; i < 3; i++) {

@@ -5,7 +5,7 @@
 // ================================================================================================
 
 enum { EINI_LANES_P, EINI_LANES_Q, EINI_LANES_Y };
-enum { EINI_LANES_WIDE = 2048 };  // reals of a piece at most: few lanes of many fit the second cache
+enum { EINI_LANES_WIDE = 2048 };  // reals of a piece at most: the second cache has a vector of each
 
 // Rows of a block, row-major, the last the fastest: m or n (of the output both), k, then d, the
 // other indices of the batch.
@@ -171,7 +171,8 @@ static int eini_lanes_three_fits(const eini_lanes_three *j) {
 #define EINI_LANES_LOAD 1.25    // cycles of a product of vectors, whose rows are loaded for each
 
 static double eini_lanes_three_seconds(const eini_rated *cpu, const eini_lanes_three *j) {
-  const double size = (double)eini_up(j->size, j->kern->lanes), rows = (double)(j->nd * j->nn * j->nm), k = (double)j->nk;
+  const double size = (double)eini_up(j->size, j->kern->lanes), k = (double)j->nk;
+  const double rows = (double)(j->nd * j->nn * j->nm);
   const double tiles = (double)(j->nd * j->nn) * ceil((double)j->nm / j->kern->rows);
   double turned = 0, bytes = 0, pages = 0;
   for (int i = 0; i < 3; i++) {

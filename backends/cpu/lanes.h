@@ -404,8 +404,8 @@ static double eini_lanes_granules(const eini_lanes_by *by, const eini_lanes_axes
   return runs * ceil(run / by->granule);
 }
 
-// Seconds to find the reals of a piece where they have pages of their own, `step` apart for the next
-// value.
+// Seconds to find the reals of a piece where they have pages of their own, the next value's `step`
+// further.
 static double eini_lanes_pages(const eini_lanes_axes *a, int64_t step, int64_t size) {
   if (eini_least_step(a->n, a->extent, a->stride, step) * size < EINI_PAGE_BYTES) return 0;
   return EINI_PAGE_SECONDS * (double)eini_gett_product(a->n, a->extent);
