@@ -8,6 +8,7 @@
 #define EINI_DIR_ROWS 512    // rows of a block
 #define EINI_DIR_KB 4096     // k of a block
 #define EINI_DIR_Y 16384     // bytes of a block of the output
+#define EINI_DIR_COLUMNS 4   // short columns that are asked for ahead
 
 typedef struct eini_dir_mv {
   eini_dir_job j;
@@ -15,6 +16,7 @@ typedef struct eini_dir_mv {
   int by_rows, fetch, direct;  // along k; the matrix is fetched; the vector is read in place
   int one, far;                // a single row; it, or short rows, come from memory
   int log;                     // of the number of columns at once
+  int apart;                   // short columns come from memory, and do not follow each other
   int64_t block;               // bytes of a block of the output, by columns
   int64_t run, kb;             // contiguous elements of the matrix
   char *xv, *xs, *y, *y2, *av, *sums;
@@ -46,10 +48,12 @@ static void eini_dir_mv_streams(eini_dir_mv *v, const eini_cpu *cpu, int64_t ste
   const int far = !v->fetch && eini_cpu_far(cpu, bytes * j->unit);
   v->far = far && (v->one || (step == k && eini_min64(run, v->kb * j->unit) <= cpu->l1 / 2));
   v->log = 3;
+  v->apart = 0;
   v->block = EINI_DIR_Y;
   if (!far || v->by_rows || v->run < 4 * j->kern->lanes) return;
   if (run <= cpu->l1 / 4) {
     v->log = 0;
+    v->apart = eini_dir_step(&j->x[EINI_DIR_K], v->a) > v->run;
   } else if (run > cpu->l1 / 2 && j->planes == 1) {
     v->log = 2;
     v->block = eini_min64(run, cpu->l2 / 2);
@@ -232,6 +236,8 @@ static void eini_dir_mv_axpy(eini_dir_mv *v, const char *a, int64_t n, int64_t k
     const int zero = first && k == 0;
     const char *col[8];
     for (int i = 0; i < 1 << log; i++) col[i] = a + v->koff[k + i] * j->unit;
+    for (int64_t b = 0; v->apart && left > EINI_DIR_COLUMNS && b < n * j->unit; b += 64)
+      EINI_FETCH((uintptr_t)a + (uintptr_t)(v->koff[k + EINI_DIR_COLUMNS] * j->unit + b));
     if (j->planes == 1) {
       (v->log > 0 ? t->axpy[log] : t->axpy_far)(n, zero, col, v->xv + z, v->y);
     } else {
