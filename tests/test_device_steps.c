@@ -278,6 +278,33 @@ static void test_named(void) {
   problem_end(&x);
 }
 
+// The only place reads tensors where they are: at home what such a statement reads.
+static void test_alone(void) {
+  static const char *const leaf[] = {"", "substitute([ii,k,j], cuda)\n",
+                                     "substitute([ii,k,j], portable)\n"};
+  problem x;
+  problem_begin(&x, "input A[i=12,j=9], C[j,k=9] : f64\nT[i,j] = A[i,j]*2 + 1\n"
+                    "Y[i,k] = T[i,j]*C[j,k]\n");
+  for (int k = 0; k < 3; k++) {
+    char text[512];
+    outcome o;
+    ein_cuda *cuda = open_devices(1, NULL);
+    ein_ctx *on = ctx_on(cuda, NULL, 1), *const own = ctx;
+    snprintf(text, sizeof text, "machine x=1\nplace A, C, T, Y ij->i\non T\n"
+             "distribute([i],[io],[ii],[x])\non Y\ndistribute([i],[io],[ii],[x])\n%s", leaf[k]);
+    ctx = on;
+    ein_schedule *s = schedule_of(x.g, text, 1);
+    ctx = own;
+    CHECK(run_steps(on, cuda, x.g, s, COPYING, 1, &x.v, &o) == EIN_OK);
+    CHECK(outcome_right(x.g, &x.v, &o) && o.info.away_bytes > 0);
+    outcome_free(&o);
+    ein_schedule_destroy(s);
+    ein_ctx_destroy(on);
+    ein_cuda_destroy(cuda);
+  }
+  problem_end(&x);
+}
+
 // No sum of a deterministic graph is a device's, which has an order of its own: what places have is
 // the host's, and the bits are those of its plan.
 static void test_deterministic(void) {
@@ -475,6 +502,7 @@ int main(int argc, char **argv) {
   test_memory(&examples[10], 1);
   test_ways();
   test_named();
+  test_alone();
   test_deterministic();
   test_random(cases, seed);
   test_failures(0, &examples[10]);
