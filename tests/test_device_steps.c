@@ -305,6 +305,27 @@ static void test_alone(void) {
   problem_end(&x);
 }
 
+// Shares of a block, whatever thread has them, run on the device of its place: of two places
+// the first has nothing to do.
+static void test_shares(void) {
+  problem x;
+  outcome o;
+  problem_begin(&x, "input A[i=1,j=40] : f64\nY[i,j] = A[i,j]*2 + j\n");
+  ein_schedule *s = schedule_of(x.g, "machine x=2\nplace A, Y ij->i\n"
+                                     "distribute([i],[a],[b],[x])\nparallelize(j)\n", 2);
+  ein_cuda *cuda = open_devices(2, NULL);
+  ein_ctx *on = ctx_on(cuda, NULL, 3);
+  const long own = stub_ran(0), other = stub_ran(1);
+  CHECK(run_steps(on, cuda, x.g, s, COPYING_THREADS, 2, &x.v, &o) == EIN_OK);
+  CHECK(outcome_right(x.g, &x.v, &o) && o.info.away_bytes > 0);
+  CHECK(stub_ran(0) == own && stub_ran(1) - other >= 2 * 16);
+  outcome_free(&o);
+  ein_schedule_destroy(s);
+  ein_ctx_destroy(on);
+  ein_cuda_destroy(cuda);
+  problem_end(&x);
+}
+
 // No sum of a deterministic graph is a device's, which has an order of its own: what places have is
 // the host's, and the bits are those of its plan.
 static void test_deterministic(void) {
@@ -503,6 +524,7 @@ int main(int argc, char **argv) {
   test_ways();
   test_named();
   test_alone();
+  test_shares();
   test_deterministic();
   test_random(cases, seed);
   test_failures(0, &examples[10]);
