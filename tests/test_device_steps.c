@@ -86,6 +86,11 @@ static const example examples[] = {
      "Y[i,j] = A[i,j] - M[i]\noutput Y, P\n", NULL,
      "machine x=3\nplace A, Y ij->j\nplace M, P i->i\non M\ndistribute([j],[a],[b],[x])\n"
      "on P\ndistribute([j],[a],[b],[x])\non Y\ndistribute([j],[a],[b],[x])\n", 3, -1},
+    // a tensor that the host finishes is there, whoever writes it first
+    {"input A[i=12], B[i,k=6] : f64\nT[2*i] = A[i]\nT[2*i+1] = mean[k](B[i,k])\n"
+     "Y[i=12] = T[i] + T[i+12]\noutput Y\n", NULL,
+     "machine x=3\nplace A, T, Y i->i\nplace B ik->i\non T 1\ndistribute([i],[a],[b],[x])\n"
+     "on T 2\ndistribute([k],[a],[b],[x])\non Y\ndistribute([i],[a],[b],[x])\n", 3, -1},
     // elements that nobody writes, and several statements of a tensor
     {"input A[i=12], B[i] : f64\nT[2*i] = A[i]\nT[2*i+1] = B[i] * 3\n"
      "Y[i=12] = T[i] + T[i+12]\noutput Y\n", NULL,
