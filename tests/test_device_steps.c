@@ -310,6 +310,12 @@ static void test_alone(void) {
   problem_end(&x);
 }
 
+// What was not the second place's.
+static ein_status share_elsewhere(void *user, const ein_dist_event *v) {
+  if (v->place != 1) *(int *)user = 1;
+  return EIN_OK;
+}
+
 // Shares of a block, whatever thread has them, run on the device of its place: of two places
 // the first has nothing to do.
 static void test_shares(void) {
@@ -325,6 +331,18 @@ static void test_shares(void) {
   CHECK(outcome_right(x.g, &x.v, &o) && o.info.away_bytes > 0);
   CHECK(stub_ran(0) == own && stub_ran(1) - other >= 2 * 16);
   outcome_free(&o);
+  ein_fabric f;
+  ein_dist_desc desc;
+  int elsewhere = 0;
+  memset(&desc, 0, sizeof desc);
+  CHECK(join_of(COPYING_THREADS, 2, &f) == EIN_OK);
+  desc.fabric = &f;
+  desc.schedule = s;
+  desc.event_fn = share_elsewhere;
+  desc.event_user = &elsewhere;
+  CHECK(run_places(on, cuda, x.g, &desc, &x.v, &o) == EIN_OK && elsewhere == 0);
+  outcome_free(&o);
+  ein_fabric_destroy(&f);
   ein_schedule_destroy(s);
   ein_ctx_destroy(on);
   ein_cuda_destroy(cuda);
