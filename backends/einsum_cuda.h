@@ -2965,8 +2965,10 @@ static ein_status eini_slot_cuda_hold(void *user, size_t bytes, void **at) {
 static void eini_slot_cuda_release(void *user, void *at) {
   ein_cuda *c = eini_cuda_here(user);
   if (eini_cuda_enter(c) != EIN_OK) return;
-  if (c->api.stream_wait(c->stream) == EINI_CUDA_OK)
-    (void)c->api.release_held((uint64_t)(uintptr_t)at);
+  int code = c->api.stream_wait(c->up.stream);  // of a call that failed
+  if (code == EINI_CUDA_OK) code = c->api.stream_wait(c->home.stream);
+  if (code == EINI_CUDA_OK) code = c->api.stream_wait(c->stream);
+  if (code == EINI_CUDA_OK) (void)c->api.release_held((uint64_t)(uintptr_t)at);
   (void)eini_cuda_exit(c, EIN_OK);
 }
 

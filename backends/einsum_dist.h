@@ -2938,7 +2938,7 @@ typedef struct eini_dist_copies {
   int64_t nmove, cap;
   int64_t **box;            // where its operands lie in EINI_AT_OPERAND; -1 - a move: in the block
                             //   that the move would copy
-  int64_t *bytes, *start;   // per place of this process: of its memory, and where that begins
+  int64_t *bytes, *start;   // per place of this process: of its memory, and where that begins;
                             //   what is in the provider's memory has addresses behind these
   int64_t total;
 } eini_dist_copies;
@@ -6348,14 +6348,20 @@ static void eini_steps_settle_homes(ein_dist *d, int t, int away) {
   }
 }
 
+// Does the schedule let the provider run a statement?
+static int eini_steps_lets(const ein_dist *d, const eini_steps_stmt *e) {
+  const char *leaf = e->w.n->leaf;
+  return d->away != NULL && (leaf == NULL || strcmp(leaf, d->away->name) == 0);
+}
+
 // Tries the statement at hand in the provider's memory, or not. The host merges states, and moves
-// what is no box. Where its tensor is, the first statement that writes that says.
+// what is no box. Where its tensor is, the first statement that writes that says; the only place
+// reads it there, by the kernels of the schedule.
 static void eini_steps_settle(ein_dist *d, eini_staged *x, int away) {
   eini_steps_stmt *e = x->e;
   const eini_stmt *s = x->stmt;
-  const char *leaf = x->w.n->leaf;
   const eini_dist_tensor *t = &d->tensor[s->out];
-  away &= d->away != NULL && (leaf == NULL || strcmp(leaf, d->away->name) == 0);
+  away &= eini_steps_lets(d, e);
   for (int o = 0; o < s->noperand; o++)
     for (int i = 0; i < x->w.nowners[o]; i++) away &= !x->w.owners[o][i].several;
   e->away = away;
@@ -6365,6 +6371,8 @@ static void eini_steps_settle(ein_dist *d, eini_staged *x, int away) {
     const eini_steps_stmt *by = &d->steps[t->define[u]];
     away &= by->folder == NULL && !by->w.owners[by->w.n->s->noperand]->several;
   }
+  for (int u = 0; u < t->nread && eini_steps_one(d); u++)
+    away &= eini_steps_lets(d, &d->steps[t->read[u]]);
   if (t->define[0] == x->number) eini_steps_settle_homes(d, s->out, away);
 }
 
@@ -6872,13 +6880,14 @@ static size_t eini_steps_layout(const ein_dist *d, eini_steps_exec *x, char *mem
 // ---- jobs ----
 
 // Tells who asks for events. level: see ein_dist_event.
-static ein_status eini_steps_event(const ein_dist *d, int level, int worker, const eini_job *j,
+static ein_status eini_steps_event(const eini_staged *x, int level, int worker, const eini_job *j,
                                    int64_t step, double begin) {
+  const ein_dist *d = x->d;
   ein_dist_event v;
   if (d->desc.event_fn == NULL) return EIN_OK;
   memset(&v, 0, sizeof v);
   v.stmt = j->stmt;
-  v.place = d->fabric.first + j->place;
+  v.place = (int)x->place;
   v.level = level;
   v.worker = worker;
   v.step = step;
@@ -6947,7 +6956,7 @@ static ein_status eini_steps_fetched(eini_staged *x, const eini_step_task *t, co
     received |= v->kind == EINI_JOB_RECEIVE;
     EINI_TRY(eini_steps_fetch(x, v, &x->point.box[v->access]));
   }
-  return received ? eini_steps_event(x->d, EINI_STEPS_FETCHES, worker, j, t->step, begin) : EIN_OK;
+  return received ? eini_steps_event(x, EINI_STEPS_FETCHES, worker, j, t->step, begin) : EIN_OK;
 }
 
 // A block, a share of one, or what is behind shares.
@@ -6968,7 +6977,7 @@ static ein_status eini_steps_task_run(eini_staged *x, const eini_job *j, int wor
   }
   EINI_TRY(eini_steps_compute(x));
   if (j->kind == EINI_JOB_BLOCK) EINI_TRY(eini_steps_join(x));
-  return eini_steps_event(x->d, -1, worker, j, t->step, begin);
+  return eini_steps_event(x, -1, worker, j, t->step, begin);
 }
 
 // Posts a message. What it should hold may be missing: it is posted nevertheless.
@@ -6992,7 +7001,7 @@ static ein_status eini_steps_post(eini_steps_exec *x, int worker, const eini_job
                               v->bytes};
   const ein_status posted = eini_own_wired(x->d, &x->flow, &wire, message.data, ticket);
   if (posted != EIN_OK || st != EIN_OK || failed) return posted != EIN_OK ? posted : st;
-  return send && home ? eini_steps_event(x->d, EINI_STEPS_SENDS, worker, j, v->step, begin)
+  return send && home ? eini_steps_event(w, EINI_STEPS_SENDS, worker, j, v->step, begin)
                       : EIN_OK;
 }
 

@@ -151,6 +151,12 @@ static void passes(void *stream, double units, double *own, const double *other)
 }
 double stub_together(void);  // time in which a copy and a kernel, each the last one, ran at once
 double stub_together(void) { return together; }
+int stub_under_way(void);  // streams with something that the host has not waited for
+int stub_under_way(void) {
+  int n = 0;
+  for (int i = 0; i < STREAMS; i++) n += line[i].stream != NULL && line[i].end > host_clock;
+  return n;
+}
 
 int cuMemHostAlloc(void **p, size_t bytes, unsigned flags);
 int cuMemHostAlloc(void **p, size_t bytes, unsigned flags) {

@@ -7,6 +7,7 @@ static const char *stub;
 static void (*stub_fail)(long n, int code);
 static long (*stub_calls)(void), (*stub_live)(void), (*stub_asked)(void), (*stub_peer)(void);
 static long (*stub_ran)(int device);
+static int (*stub_under_way)(void);
 
 // 0: there is no stub.
 static int stub_open(void) {
@@ -21,6 +22,7 @@ static int stub_open(void) {
   *(void **)&stub_asked = dlsym(h, "stub_asked");
   *(void **)&stub_peer = dlsym(h, "stub_peer");
   *(void **)&stub_ran = dlsym(h, "stub_ran");
+  *(void **)&stub_under_way = dlsym(h, "stub_under_way");
   return 1;
 }
 
@@ -116,12 +118,14 @@ static ein_status run_places(ein_ctx *on, ein_cuda *cuda, const ein_graph *g,
   for (int i = 0; i < 2 && st == EIN_OK; i++) {
     const ein_cuda_counts before = ein_cuda_counts_get(cuda);
     st = ein_dist_execute(d, &run, &o->stats);
+    CHECK(st != EIN_OK || stub_under_way() == 0);
     o->counts = ein_cuda_counts_get(cuda);
     o->counts.to_device -= before.to_device, o->counts.from_device -= before.from_device;
     o->counts.peer -= before.peer, o->counts.launches -= before.launches;
     o->counts.gemms -= before.gemms;
   }
   ein_dist_destroy(d);
+  CHECK(stub_under_way() == 0);  // in memory that was released
   return st;
 }
 

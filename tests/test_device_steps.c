@@ -86,6 +86,11 @@ static const example examples[] = {
      "Y[i,j] = A[i,j] - M[i]\noutput Y, P\n", NULL,
      "machine x=3\nplace A, Y ij->j\nplace M, P i->i\non M\ndistribute([j],[a],[b],[x])\n"
      "on P\ndistribute([j],[a],[b],[x])\non Y\ndistribute([j],[a],[b],[x])\n", 3, -1},
+    // a tensor that the host finishes is there, whoever writes it first
+    {"input A[i=12], B[i,k=6] : f64\nT[2*i] = A[i]\nT[2*i+1] = mean[k](B[i,k])\n"
+     "Y[i=12] = T[i] + T[i+12]\noutput Y\n", NULL,
+     "machine x=3\nplace A, T, Y i->i\nplace B ik->i\non T 1\ndistribute([i],[a],[b],[x])\n"
+     "on T 2\ndistribute([k],[a],[b],[x])\non Y\ndistribute([i],[a],[b],[x])\n", 3, -1},
     // elements that nobody writes, and several statements of a tensor
     {"input A[i=12], B[i] : f64\nT[2*i] = A[i]\nT[2*i+1] = B[i] * 3\n"
      "Y[i=12] = T[i] + T[i+12]\noutput Y\n", NULL,
@@ -275,6 +280,72 @@ static void test_named(void) {
     ein_ctx_destroy(on);
     ein_cuda_destroy(cuda);
   }
+  problem_end(&x);
+}
+
+// The only place reads tensors where they are: at home what such a statement reads.
+static void test_alone(void) {
+  static const char *const leaf[] = {"", "substitute([ii,k,j], cuda)\n",
+                                     "substitute([ii,k,j], portable)\n"};
+  problem x;
+  problem_begin(&x, "input A[i=12,j=9], C[j,k=9] : f64\nT[i,j] = A[i,j]*2 + 1\n"
+                    "Y[i,k] = T[i,j]*C[j,k]\n");
+  for (int k = 0; k < 3; k++) {
+    char text[512];
+    outcome o;
+    ein_cuda *cuda = open_devices(1, NULL);
+    ein_ctx *on = ctx_on(cuda, NULL, 1), *const own = ctx;
+    snprintf(text, sizeof text, "machine x=1\nplace A, C, T, Y ij->i\non T\n"
+             "distribute([i],[io],[ii],[x])\non Y\ndistribute([i],[io],[ii],[x])\n%s", leaf[k]);
+    ctx = on;
+    ein_schedule *s = schedule_of(x.g, text, 1);
+    ctx = own;
+    CHECK(run_steps(on, cuda, x.g, s, COPYING, 1, &x.v, &o) == EIN_OK);
+    CHECK(outcome_right(x.g, &x.v, &o) && o.info.away_bytes > 0);
+    outcome_free(&o);
+    ein_schedule_destroy(s);
+    ein_ctx_destroy(on);
+    ein_cuda_destroy(cuda);
+  }
+  problem_end(&x);
+}
+
+// What was not the second place's.
+static ein_status share_elsewhere(void *user, const ein_dist_event *v) {
+  if (v->place != 1) *(int *)user = 1;
+  return EIN_OK;
+}
+
+// Shares of a block, whatever thread has them, run on the device of its place: of two places
+// the first has nothing to do.
+static void test_shares(void) {
+  problem x;
+  outcome o;
+  problem_begin(&x, "input A[i=1,j=40] : f64\nY[i,j] = A[i,j]*2 + j\n");
+  ein_schedule *s = schedule_of(x.g, "machine x=2\nplace A, Y ij->i\n"
+                                     "distribute([i],[a],[b],[x])\nparallelize(j)\n", 2);
+  ein_cuda *cuda = open_devices(2, NULL);
+  ein_ctx *on = ctx_on(cuda, NULL, 3);
+  const long own = stub_ran(0), other = stub_ran(1);
+  CHECK(run_steps(on, cuda, x.g, s, COPYING_THREADS, 2, &x.v, &o) == EIN_OK);
+  CHECK(outcome_right(x.g, &x.v, &o) && o.info.away_bytes > 0);
+  CHECK(stub_ran(0) == own && stub_ran(1) - other >= 2 * 16);
+  outcome_free(&o);
+  ein_fabric f;
+  ein_dist_desc desc;
+  int elsewhere = 0;
+  memset(&desc, 0, sizeof desc);
+  CHECK(join_of(COPYING_THREADS, 2, &f) == EIN_OK);
+  desc.fabric = &f;
+  desc.schedule = s;
+  desc.event_fn = share_elsewhere;
+  desc.event_user = &elsewhere;
+  CHECK(run_places(on, cuda, x.g, &desc, &x.v, &o) == EIN_OK && elsewhere == 0);
+  outcome_free(&o);
+  ein_fabric_destroy(&f);
+  ein_schedule_destroy(s);
+  ein_ctx_destroy(on);
+  ein_cuda_destroy(cuda);
   problem_end(&x);
 }
 
@@ -475,6 +546,8 @@ int main(int argc, char **argv) {
   test_memory(&examples[10], 1);
   test_ways();
   test_named();
+  test_alone();
+  test_shares();
   test_deterministic();
   test_random(cases, seed);
   test_failures(0, &examples[10]);

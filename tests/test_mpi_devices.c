@@ -302,27 +302,32 @@ static void test_programs(void) {
            (long long)groups, (long long)folds);
 }
 
-// Under schedules what all ranks fetch in a step, tiles that go round, and what is between two
-// statements, with sums that meet at home: all of it is of devices where MPI takes that.
+// A schedule, for all ranks, under which they fetch what all read in a step, or tiles go round, and
+// what is between two statements moves, with sums that meet at home.
+static ein_graph *scheduled(int round, values *v, ein_schedule **how) {
+  char text[1024];
+  ein_schedule_desc d;
+  ein_graph *g = problem("input A[i=24,k=20], B[k,j=30] : f64\nC[i,j] = A[i,k]*B[k,j]\n"
+                         "S[i] = max[j](C[i,j])\nY[i,j] = C[i,j] - S[i]\noutput S, Y\n", v);
+  snprintf(text, sizeof text, "machine g=%d\nplace A, B, C xy->x\nplace S x->x\n"
+           "place Y xy->y\non C\ndivide(i, io, ii, %d)\ndivide(k, ko, ki, 4)\n"
+           "reorder(io, ko, ii, j, ki)\ndistribute(io)\n%scommunicate([A, B], %s)\non S\n"
+           "distribute([j], [jo], [ji], [g])\non Y\ndistribute([j], [jo], [ji], [g])\n", ranks,
+           ranks, round ? "rotate(ko, [io], kos)\n" : "", round ? "kos" : "ko");
+  memset(&d, 0, sizeof d);
+  d.text = text;
+  d.places = ranks;
+  CHECK(ein_schedule_create(NULL, g, &d, how) == EIN_OK);
+  return g;
+}
+
+// All of it is of devices where MPI takes that.
 static void test_schedules(void) {
-  static const char *const more[] = {"", "rotate(ko, [io], kos)\n"};
   int64_t direct = 0;
   for (int k = 0; k < 2; k++) {
-    char text[1024];
     values v;
-    ein_schedule_desc d;
     ein_schedule *how = NULL;
-    ein_graph *g = problem("input A[i=24,k=20], B[k,j=30] : f64\nC[i,j] = A[i,k]*B[k,j]\n"
-                           "S[i] = max[j](C[i,j])\nY[i,j] = C[i,j] - S[i]\noutput S, Y\n", &v);
-    snprintf(text, sizeof text, "machine g=%d\nplace A, B, C xy->x\nplace S x->x\n"
-             "place Y xy->y\non C\ndivide(i, io, ii, %d)\ndivide(k, ko, ki, 4)\n"
-             "reorder(io, ko, ii, j, ki)\ndistribute(io)\n%scommunicate([A, B], %s)\non S\n"
-             "distribute([j], [jo], [ji], [g])\non Y\ndistribute([j], [jo], [ji], [g])\n", ranks,
-             ranks, more[k], k == 0 ? "ko" : "kos");
-    memset(&d, 0, sizeof d);
-    d.text = text;
-    d.places = ranks;
-    CHECK(ein_schedule_create(NULL, g, &d, &how) == EIN_OK);
+    ein_graph *g = scheduled(k, &v, &how);
     const int64_t host = of_host, before = direct;
     test_ways(g, NULL, how, ranks, &v, &direct);
     CHECK(direct - before == 2 * (of_host - host));  // of three ways one is by the host
@@ -335,14 +340,16 @@ static void test_schedules(void) {
   if (rank == 0) printf("  %lld bytes of messages of schedules\n", (long long)direct);
 }
 
-// A call of one rank's driver fails.
-static void test_failures(int way) {
-  static cuts c;
+// A call of one rank's driver fails, of a graph that is cut or under a schedule.
+static void test_failures(int way, int steps) {
+  static cuts cut;
   values v;
   int64_t hits = 0;
-  ein_graph *g = problem(texts[0], &v);
+  ein_schedule *how = NULL;
+  ein_graph *g = steps ? scheduled(0, &v, &how) : problem(texts[0], &v);
+  const cuts *c = steps ? NULL : &cut;
   rng_state = 3;
-  random_cuts(g, ranks, &c);
+  if (!steps) random_cuts(g, ranks, &cut);
   if (way == DIRECT) setenv("STUB_AWARE", "1", 1);
   for (long n = 0; n < 1200; n += 13) {
     outcome o;
@@ -350,14 +357,14 @@ static void test_failures(int way) {
     ein_ctx *ctx = ctx_on(cuda);
     const long from = stub_calls();
     if (rank == n % ranks) stub_fail(n, n % 2 ? 1 : 2);
-    const ein_status st = run_on(ctx, g, &c, NULL, ranks, way, &v, &o);
+    const ein_status st = run_on(ctx, g, c, how, ranks, way, &v, &o);
     const int64_t hit = total(rank == n % ranks && stub_calls() - from > n);
     stub_fail(-1, 0);
     CHECK(alike(st));
     CHECK(st == EIN_OK ? outcome_right(g, &v, &o) : hit > 0);
     hits += st != EIN_OK;
     outcome_free(&o);
-    CHECK(run_on(ctx, g, &c, NULL, ranks, way, &v, &o) == EIN_OK && outcome_right(g, &v, &o));
+    CHECK(run_on(ctx, g, c, how, ranks, way, &v, &o) == EIN_OK && outcome_right(g, &v, &o));
     outcome_free(&o);
     ein_ctx_destroy(ctx);
     ein_cuda_destroy(cuda);
@@ -366,6 +373,7 @@ static void test_failures(int way) {
   }
   CHECK(hits > 5);
   unsetenv("STUB_AWARE");
+  ein_schedule_destroy(how);
   values_free(g, &v);
   ein_graph_destroy(g);
 }
@@ -390,8 +398,10 @@ int main(int argc, char **argv) {
   test_programs();
   test_schedules();
   test_random(argc > 2 ? atoi(argv[2]) : FEW(8), argc > 3 ? strtoull(argv[3], NULL, 10) : 1);
-  test_failures(BY_HOST);
-  test_failures(DIRECT);
+  for (int steps = 0; steps < 2; steps++) {
+    test_failures(BY_HOST, steps);
+    test_failures(DIRECT, steps);
+  }
   for (int i = 0; i < nkept; i++) free(kept[i].at);
   const int64_t failed = total(failures);
   if (rank == 0)

@@ -176,7 +176,7 @@ typedef struct eini_dist_copies {
   int64_t nmove, cap;
   int64_t **box;            // where its operands lie in EINI_AT_OPERAND; -1 - a move: in the block
                             //   that the move would copy
-  int64_t *bytes, *start;   // per place of this process: of its memory, and where that begins
+  int64_t *bytes, *start;   // per place of this process: of its memory, and where that begins;
                             //   what is in the provider's memory has addresses behind these
   int64_t total;
 } eini_dist_copies;

@@ -476,14 +476,20 @@ static void eini_steps_settle_homes(ein_dist *d, int t, int away) {
   }
 }
 
+// Does the schedule let the provider run a statement?
+static int eini_steps_lets(const ein_dist *d, const eini_steps_stmt *e) {
+  const char *leaf = e->w.n->leaf;
+  return d->away != NULL && (leaf == NULL || strcmp(leaf, d->away->name) == 0);
+}
+
 // Tries the statement at hand in the provider's memory, or not. The host merges states, and moves
-// what is no box. Where its tensor is, the first statement that writes that says.
+// what is no box. Where its tensor is, the first statement that writes that says; the only place
+// reads it there, by the kernels of the schedule.
 static void eini_steps_settle(ein_dist *d, eini_staged *x, int away) {
   eini_steps_stmt *e = x->e;
   const eini_stmt *s = x->stmt;
-  const char *leaf = x->w.n->leaf;
   const eini_dist_tensor *t = &d->tensor[s->out];
-  away &= d->away != NULL && (leaf == NULL || strcmp(leaf, d->away->name) == 0);
+  away &= eini_steps_lets(d, e);
   for (int o = 0; o < s->noperand; o++)
     for (int i = 0; i < x->w.nowners[o]; i++) away &= !x->w.owners[o][i].several;
   e->away = away;
@@ -493,6 +499,8 @@ static void eini_steps_settle(ein_dist *d, eini_staged *x, int away) {
     const eini_steps_stmt *by = &d->steps[t->define[u]];
     away &= by->folder == NULL && !by->w.owners[by->w.n->s->noperand]->several;
   }
+  for (int u = 0; u < t->nread && eini_steps_one(d); u++)
+    away &= eini_steps_lets(d, &d->steps[t->read[u]]);
   if (t->define[0] == x->number) eini_steps_settle_homes(d, s->out, away);
 }
 

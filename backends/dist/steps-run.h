@@ -33,13 +33,14 @@ static size_t eini_steps_layout(const ein_dist *d, eini_steps_exec *x, char *mem
 // ---- jobs ----
 
 // Tells who asks for events. level: see ein_dist_event.
-static ein_status eini_steps_event(const ein_dist *d, int level, int worker, const eini_job *j,
+static ein_status eini_steps_event(const eini_staged *x, int level, int worker, const eini_job *j,
                                    int64_t step, double begin) {
+  const ein_dist *d = x->d;
   ein_dist_event v;
   if (d->desc.event_fn == NULL) return EIN_OK;
   memset(&v, 0, sizeof v);
   v.stmt = j->stmt;
-  v.place = d->fabric.first + j->place;
+  v.place = (int)x->place;
   v.level = level;
   v.worker = worker;
   v.step = step;
@@ -108,7 +109,7 @@ static ein_status eini_steps_fetched(eini_staged *x, const eini_step_task *t, co
     received |= v->kind == EINI_JOB_RECEIVE;
     EINI_TRY(eini_steps_fetch(x, v, &x->point.box[v->access]));
   }
-  return received ? eini_steps_event(x->d, EINI_STEPS_FETCHES, worker, j, t->step, begin) : EIN_OK;
+  return received ? eini_steps_event(x, EINI_STEPS_FETCHES, worker, j, t->step, begin) : EIN_OK;
 }
 
 // A block, a share of one, or what is behind shares.
@@ -129,7 +130,7 @@ static ein_status eini_steps_task_run(eini_staged *x, const eini_job *j, int wor
   }
   EINI_TRY(eini_steps_compute(x));
   if (j->kind == EINI_JOB_BLOCK) EINI_TRY(eini_steps_join(x));
-  return eini_steps_event(x->d, -1, worker, j, t->step, begin);
+  return eini_steps_event(x, -1, worker, j, t->step, begin);
 }
 
 // Posts a message. What it should hold may be missing: it is posted nevertheless.
@@ -153,7 +154,7 @@ static ein_status eini_steps_post(eini_steps_exec *x, int worker, const eini_job
                               v->bytes};
   const ein_status posted = eini_own_wired(x->d, &x->flow, &wire, message.data, ticket);
   if (posted != EIN_OK || st != EIN_OK || failed) return posted != EIN_OK ? posted : st;
-  return send && home ? eini_steps_event(x->d, EINI_STEPS_SENDS, worker, j, v->step, begin)
+  return send && home ? eini_steps_event(w, EINI_STEPS_SENDS, worker, j, v->step, begin)
                       : EIN_OK;
 }
 
