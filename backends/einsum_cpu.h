@@ -6884,17 +6884,28 @@ static int eini_gett_place(const eini_gett_job *j, int64_t p, int nv, int64_t *v
   return good;
 }
 
-// Asks for the lines of the output that the tile at p will change.
-static void eini_gett_expect(const eini_gett_job *j, const eini_gett_tile_arg *a, int64_t p) {
+// Asks for the lines of the output that the tile of positions p and columns u will change.
+static void eini_gett_expect(const eini_gett_job *j, int64_t p, int64_t p1, int64_t u) {
   const int64_t size = j->kit.size, w = j->kit.w, *out = j->v.out + p;
-  for (int r = 0; r < a->nu; r++) {
-    const char *row = (const char *)a->dst + a->uoff[r] * size;
-    for (int i = 0; i < a->nv; i++) {
-      const char *first = row + out[i * w] * size, *last = row + out[i * w + w - 1] * size;
+  const int64_t nu = eini_min64(j->u.lanes, j->u.n - u), nv = eini_min64(j->v.lanes, p1 - p);
+  for (int64_t r = 0; r < nu; r++) {
+    const char *row = j->out + j->u.out[u + r] * size;
+    for (int64_t i = 0; i < nv; i += w) {
+      const char *first = row + out[i] * size;
+      const char *last = row + out[eini_min64(i + w, nv) - 1] * size;
       EINI_FETCHW(first);
       if ((((uintptr_t)first ^ (uintptr_t)last) & ~(uintptr_t)63) != 0) EINI_FETCHW(last);
     }
   }
+}
+
+// The same of the tile behind that one of the box's part from p0 to p1: sums of few products would
+// wait for lines that they have just asked for.
+static void eini_gett_expect_next(const eini_gett_job *j, int64_t p, int64_t p0, int64_t p1,
+                                  int64_t u, int64_t nu) {
+  if (p == p0 && u == 0) eini_gett_expect(j, p, p1, u);
+  if (p + j->v.lanes < p1) eini_gett_expect(j, p + j->v.lanes, p1, u);
+  else if (u + nu < j->u.n) eini_gett_expect(j, p0, p1, u + nu);
 }
 
 // Asks for the lines of the output that the tile will store in part.
@@ -7021,7 +7032,7 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
         } else {
           a.dst = j->out, a.uoff = j->u.out + u;
           if (a.how != EINI_GETT_STREAM) {
-            if (a.late == 0) eini_gett_expect(j, &a, p);
+            if (a.late == 0) eini_gett_expect_next(j, p, p0, p1, u, nu);
           } else if (j->masked) {
             eini_gett_expect_masked(j, &a);
           }
@@ -7520,11 +7531,14 @@ static double eini_gett_around(const eini_gett_sketch *p, double b, double v, do
   const int64_t w = p->kit.w, run = n == 0 ? 1 : p->pad == 1 ? eini_gett_run_of(p->vx, p->out_v)
                                                              : p->vx->extent[n - 1];
   const double runs = v / (double)run, places = runs * (double)eini_up(run, p->pad);
+  // Columns of U that follow each other leave as one.
+  const int64_t next = eini_least_step(p->ux->n, p->ux->extent, p->out_u, INT64_MAX);
+  const int whole = runs <= 1 && next == run && (double)p->sub >= v;
   const double tiles = ceil(places / (double)p->lanes) * ceil(u / (double)p->kit.nu);
   const double all = fmin(places, 2 * (double)p->nv) + fmin(u, 2 * (double)p->nu);
   double each = EINI_GETT_PANEL_CYCLES * (places * again_v + (p->in_place ? 0 : u));
   each += EINI_GETT_TILE_CYCLES * tiles * blocks_k;
-  if (!p->direct) each += EINI_GETT_BUFFER_CYCLES * v * u;
+  if (!p->direct) each += (whole ? 0.3 : 1) * EINI_GETT_BUFFER_CYCLES * v * u;
   else if (run % w != 0 && !p->shift) each += EINI_GETT_RIM_CYCLES * runs * u * blocks_k;
   int64_t odd = 0;
   for (int i = 0; i < p->ux->n; i++) odd |= p->out_u[i] % w;
@@ -7593,14 +7607,17 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
   const double in = b * k * (v * eini_gett_bytes(p->v) + u * eini_gett_bytes(p->u));
   t += in / eini_cpu_bw(cpu, in / share[0] + out);
   t += eini_gett_around(p, b, v, u, again_v, blocks_k) / cpu->hz;
-  t += b * v * u * out_size / (p->beyond ? cpu->copy_bw : cpu->l3_bw);
+  const int again = p->direct && !p->past && p->beyond;  // lines are read before they are written
+  if (!again) t += b * v * u * out_size / (p->beyond ? cpu->copy_bw : cpu->l3_bw);
   t += b * v * u * eini_gett_turns(cpu, p, out) / cpu->hz;
   if (p->far) t += 2 * b * k * v * size / cpu->read_bw;  // lines compete for few sets
   t += b * k * v * again_v * eini_gett_cycles(&p->kit, p->v, 0) / cpu->hz;
   t += b * k * u * eini_gett_cycles(&p->kit, p->u, 1) / cpu->hz;
   if (!eini_gett_plain(c, &p->kit))
     t += b * v * u * (eini_gett_converts(c) ? 0.4 : 2) / cpu->hz;
-  return t + b * EINI_GETT_SECONDS;
+  const double bandwidth = out <= eini_cpu_l3(&cpu->is) ? cpu->l3_bw : cpu->copy_bw;
+  const double lines = again ? 2 * b * v * u * out_size / bandwidth : 0;
+  return fmax(t, lines) + 0.3 * fmin(t, lines) + b * EINI_GETT_SECONDS;
 }
 
 #undef EINI_GETT_PACK

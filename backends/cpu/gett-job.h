@@ -378,17 +378,28 @@ static int eini_gett_place(const eini_gett_job *j, int64_t p, int nv, int64_t *v
   return good;
 }
 
-// Asks for the lines of the output that the tile at p will change.
-static void eini_gett_expect(const eini_gett_job *j, const eini_gett_tile_arg *a, int64_t p) {
+// Asks for the lines of the output that the tile of positions p and columns u will change.
+static void eini_gett_expect(const eini_gett_job *j, int64_t p, int64_t p1, int64_t u) {
   const int64_t size = j->kit.size, w = j->kit.w, *out = j->v.out + p;
-  for (int r = 0; r < a->nu; r++) {
-    const char *row = (const char *)a->dst + a->uoff[r] * size;
-    for (int i = 0; i < a->nv; i++) {
-      const char *first = row + out[i * w] * size, *last = row + out[i * w + w - 1] * size;
+  const int64_t nu = eini_min64(j->u.lanes, j->u.n - u), nv = eini_min64(j->v.lanes, p1 - p);
+  for (int64_t r = 0; r < nu; r++) {
+    const char *row = j->out + j->u.out[u + r] * size;
+    for (int64_t i = 0; i < nv; i += w) {
+      const char *first = row + out[i] * size;
+      const char *last = row + out[eini_min64(i + w, nv) - 1] * size;
       EINI_FETCHW(first);
       if ((((uintptr_t)first ^ (uintptr_t)last) & ~(uintptr_t)63) != 0) EINI_FETCHW(last);
     }
   }
+}
+
+// The same of the tile behind that one of the box's part from p0 to p1: sums of few products would
+// wait for lines that they have just asked for.
+static void eini_gett_expect_next(const eini_gett_job *j, int64_t p, int64_t p0, int64_t p1,
+                                  int64_t u, int64_t nu) {
+  if (p == p0 && u == 0) eini_gett_expect(j, p, p1, u);
+  if (p + j->v.lanes < p1) eini_gett_expect(j, p + j->v.lanes, p1, u);
+  else if (u + nu < j->u.n) eini_gett_expect(j, p0, p1, u + nu);
 }
 
 // Asks for the lines of the output that the tile will store in part.
@@ -515,7 +526,7 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
         } else {
           a.dst = j->out, a.uoff = j->u.out + u;
           if (a.how != EINI_GETT_STREAM) {
-            if (a.late == 0) eini_gett_expect(j, &a, p);
+            if (a.late == 0) eini_gett_expect_next(j, p, p0, p1, u, nu);
           } else if (j->masked) {
             eini_gett_expect_masked(j, &a);
           }
