@@ -339,9 +339,12 @@ static double eini_cpu_bw(const eini_rated *cpu, double bytes) {
   return bytes < 0.8 * eini_cpu_l3(&cpu->is) ? cpu->l3_bw : cpu->read_bw;
 }
 
-// Numbers that lie so far apart have pages of their own, and each is found that way.
+// Numbers that lie so far apart have pages of their own, and each is found that way; of so many
+// pages each is looked up in tables.
 #define EINI_PAGE_BYTES 4096
 #define EINI_PAGE_SECONDS 6e-9
+#define EINI_PAGES_MANY 1024
+#define EINI_WALK_SECONDS 4e-8
 
 // The least step, or `least`, along axes with more than one value.
 static int64_t eini_least_step(int n, const int64_t *extent, const int64_t *stride,
@@ -10429,6 +10432,18 @@ static double eini_dir_nest_traffic(const eini_rated *cpu, const eini_dir_nest *
   return moved;
 }
 
+// Seconds to find the pieces of three vectors of lanes that lie along rows, where these are as far
+// apart as pages and more than there are addresses at hand: each is looked up.
+static double eini_dir_nest_walks(const eini_dir_nest *v) {
+  const eini_dir_job *j = &v->j;
+  const eini_dir_index *k = &j->x[EINI_DIR_K];
+  const double pieces = ceil((double)v->n / (3 * j->kern->lanes)) * ceil((double)v->m / 8);
+  if (v->soa || v->packed || v->fetched || k->size < EINI_PAGES_MANY) return 0;
+  const int64_t step = eini_least_step(k->n, k->extent, k->stride[v->b], INT64_MAX);
+  if (step == INT64_MAX || step * j->unit < EINI_PAGE_BYTES) return 0;
+  return EINI_WALK_SECONDS * (double)j->x[EINI_DIR_B].size * (double)k->size * pieces;
+}
+
 static int eini_dir_nest_plan(const eini_rated *cpu, const ein_contract *c, int width,
                               ein_choice *choice) {
   eini_dir_nest v;
@@ -10450,7 +10465,7 @@ static int eini_dir_nest_plan(const eini_rated *cpu, const ein_contract *c, int 
   const int large = plain && !v.soa && eini_cpu_far(&cpu->is, in + out);
   const double both = v.far || large ? 1 : 0.3;
   seconds = seconds > move ? seconds + both * move : move + both * seconds;
-  seconds += (v.soa ? 0 : batch * 3e-8) + 1e-7;
+  seconds += (v.soa ? 0 : batch * 3e-8) + 1e-7 + eini_dir_nest_walks(&v);
   eini_dir_init(j, &cpu->is, c);
   for (int g = 0; g < 3; g++) {
     const int64_t step = g == v.gb || g == EINI_DIR_B ? 64 : 16;

@@ -144,9 +144,12 @@ static double eini_cpu_bw(const eini_rated *cpu, double bytes) {
   return bytes < 0.8 * eini_cpu_l3(&cpu->is) ? cpu->l3_bw : cpu->read_bw;
 }
 
-// Numbers that lie so far apart have pages of their own, and each is found that way.
+// Numbers that lie so far apart have pages of their own, and each is found that way; of so many
+// pages each is looked up in tables.
 #define EINI_PAGE_BYTES 4096
 #define EINI_PAGE_SECONDS 6e-9
+#define EINI_PAGES_MANY 1024
+#define EINI_WALK_SECONDS 4e-8
 
 // The least step, or `least`, along axes with more than one value.
 static int64_t eini_least_step(int n, const int64_t *extent, const int64_t *stride,
