@@ -60,6 +60,12 @@ static void eini_move_drop(eini_move *w, int i) {
   for (w->n--; i < w->n; i++) eini_move_swap(w, i, i + 1);
 }
 
+// The first element is so many bytes further. (While it is planned there are no addresses yet.)
+static void eini_move_by(eini_move *w, int64_t src, int64_t dst) {
+  w->src = (const char *)((uintptr_t)w->src + (uintptr_t)src);
+  w->dst = (char *)((uintptr_t)w->dst + (uintptr_t)dst);
+}
+
 // Takes the loops over: no extents of 1, destination steps positive and ascending, merged. 0 when
 // there is nothing to copy.
 static int eini_move_take(eini_move *w, const ein_copy *c) {
@@ -71,9 +77,8 @@ static int eini_move_take(eini_move *w, const ein_copy *c) {
     int64_t e = c->extent[i], s = c->src_stride[i] * c->size, d = c->dst_stride[i] * c->size;
     if (e <= 0) return 0;
     if (e == 1) continue;
-    if (d < 0) {  // while it is planned there are no addresses yet
-      w->src = (const char *)((uintptr_t)w->src + (uintptr_t)((e - 1) * s));
-      w->dst = (char *)((uintptr_t)w->dst + (uintptr_t)((e - 1) * d));
+    if (d < 0) {
+      eini_move_by(w, (e - 1) * s, (e - 1) * d);
       s = -s;
       d = -d;
     }
@@ -131,8 +136,7 @@ static void eini_move_kind(eini_move *w) {
   if (unit && (t == w->size || t == -w->size)) {
     w->kind = EINI_COPY_TILES;
     if (t < 0) {
-      w->src += (w->extent[near] - 1) * t;
-      w->dst += (w->extent[near] - 1) * w->dst_step[near];
+      eini_move_by(w, (w->extent[near] - 1) * t, (w->extent[near] - 1) * w->dst_step[near]);
       w->src_step[near] = -t;
       w->dst_step[near] = -w->dst_step[near];
     }
