@@ -331,9 +331,9 @@ static ein_status eini_lanes_run_part(const eini_cpu *cpu, const ein_contract *c
       n = eini_min64(j.lanes, to - e);
       const int64_t lanes = eini_up(n, vl);
       eini_lanes_in(&j.by, &j.in, x + e * j.in.step * z, n, j.size - in - e, lanes);
-      char *at = y + e * j.to.step * z;
-      eini_lanes_multiply(&j, a, at, n, lanes);
-      if (j.to.step != 1) eini_lanes_out(&j.by, &j.to, at, n, to - out - e, lanes);
+      char *first = y + e * j.to.step * z;
+      eini_lanes_multiply(&j, a, first, n, lanes);
+      if (j.to.step != 1) eini_lanes_out(&j.by, &j.to, first, n, to - out - e, lanes);
     }
   }
   return EIN_OK;
