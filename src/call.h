@@ -550,33 +550,24 @@ static ein_status eini_plan_ask(ein_ctx *ctx, const ein_einsum_desc *desc, ein_p
   return st;
 }
 
-// Which way of eini_path_way a plan goes.
-static int eini_plan_way(const ein_plan *p) {
-  for (int i = EINI_LEFT_TO_RIGHT; i <= EINI_ONE_PASS; i++)
-    if (strcmp(p->path->method, eini_path_way[i]) == 0) return i;
-  return EINI_AS_FOUND;
-}
-
-// The plan becomes that of way `there`, if kernels predict it to take less. model: what paths do.
+// The plan becomes that of way `there`, if kernels predict it to take less.
 static ein_status eini_plan_against(ein_ctx *ctx, const ein_einsum_desc *d, int there,
-                                    const double *model, ein_plan **plan) {
+                                    ein_plan **plan) {
   ein_plan *p = *plan, *q = NULL;
-  const int here = eini_plan_way(p);
+  eini_verdict *v = &p->verdict[0];
+  double seconds[3] = {v->seconds[0], v->seconds[1], v->seconds[2]};
   ein_einsum_desc other = *d;
   if (there == EINI_LEFT_TO_RIGHT) other.options.path = "naive";
   ein_status st = eini_plan_new(ctx, &q);
   if (st == EIN_OK) q->as_found = 1;
   if (st == EIN_OK) st = eini_plan_einsum(ctx, &other, q);
-  double seconds[3] = {model[0], model[1], model[2]};
-  for (int i = 0; i < 3; i++)
-    if (p->verdict[0].seconds[i] > 0) seconds[i] = p->verdict[0].seconds[i];
-  seconds[here] = p->info.seconds;
+  seconds[v->taken] = p->info.seconds;
   seconds[there] = q == NULL ? 0 : q->info.seconds;
   const int has = eini_plan_has_wanted(p), more = st == EIN_OK && eini_plan_has_wanted(q);
-  const int better = st == EIN_OK && (has == more ? seconds[there] < seconds[here] : more);
+  const int better = st == EIN_OK && (has == more ? seconds[there] < seconds[v->taken] : more);
   int out = 0;  // the same tensor in both
-  while (p->graph->tensor[out].name != p->verdict[0].out) out++;
-  for (int i = 0; i < 3 && !better; i++) p->verdict[0].seconds[i] = seconds[i];
+  while (p->graph->tensor[out].name != v->out) out++;
+  for (int i = 0; i < 3 && !better; i++) v->seconds[i] = seconds[i];
   if (better) st = eini_plan_verdict(q, q->graph->tensor[out].name, 0, seconds, there);
   if (better && st == EIN_OK && p->ntuned > 0) st = eini_plan_ask(ctx, d, q);
   if (better && st == EIN_OK && q->ntuned > 0)
@@ -591,13 +582,14 @@ static ein_status eini_plan_against(ein_ctx *ctx, const ein_einsum_desc *d, int 
 static ein_status eini_plan_weigh(ein_ctx *ctx, const ein_einsum_desc *d, ein_plan **plan) {
   const eini_path *path = (*plan)->path;
   if (path == NULL || !(path->seconds[EINI_AS_FOUND] > 0)) return EIN_OK;
-  const double model[3] = {path->seconds[0], path->seconds[1], path->seconds[2]};
-  const double most = EINI_WEIGH_TIMES * model[eini_plan_way(*plan)];
-  const int plain = path->plain;
+  const double model[2] = {path->seconds[EINI_AS_FOUND], path->seconds[EINI_LEFT_TO_RIGHT]};
+  const double most = EINI_WEIGH_TIMES * path->seconds[(*plan)->verdict[0].taken];
+  const int plain = path->plain;  // then these two are one
   for (int there = EINI_AS_FOUND; there <= EINI_LEFT_TO_RIGHT; there++) {
-    const int here = eini_plan_way(*plan);
-    if (there == here || model[there] > most || (plain && here != EINI_ONE_PASS)) continue;
-    EINI_TRY(eini_plan_against(ctx, d, there, model, plan));
+    const int here = (*plan)->verdict[0].taken;
+    const int same = plain && (here != EINI_ONE_PASS || there == EINI_LEFT_TO_RIGHT);
+    if (there == here || same || model[there] > most) continue;
+    EINI_TRY(eini_plan_against(ctx, d, there, plan));
   }
   return EIN_OK;
 }
