@@ -1283,13 +1283,11 @@ typedef struct eini_tile {
 } eini_tile;
 
 // Tiles that store whole lines past the caches, B = 64 / size. join: from columns and to rows of
-// any places, see eini_tile. pick: into a line for each row. put: to rows of any places, through
-// the caches.
+// any places, see eini_tile. put: the same to the caches, rows at offsets from dst.
 typedef struct eini_line_kind {
   int b;
   eini_tile_fn line;
   void (*join)(const char *src, const int64_t *column, char *const *row, int64_t at, char *carry);
-  void (*pick)(const char *src, const int64_t *column, char *dst);
   void (*put)(const char *src, const int64_t *column, char *dst, const int64_t *place);
 } eini_line_kind;
 
@@ -1495,7 +1493,7 @@ static const eini_line_kind *const eini_line_kinds[EINI_ISA_COUNT] = {
 #endif
 
 static eini_line_kind eini_tile_lines(int isa, int size) {
-  const eini_line_kind none = {0, NULL, NULL, NULL, NULL};
+  const eini_line_kind none = {0, NULL, NULL, NULL};
   return size < 4 || eini_line_kinds[isa] == NULL ? none : eini_line_kinds[isa][size / 8];
 }
 
@@ -3056,6 +3054,8 @@ static void (*const eini_chain_lines[EINI_ISA_COUNT])(const eini_chain *c, int64
 
 // Columns from `first` on, n of them, of every row.
 static void eini_chain_block(eini_chain *c, const char *src, int64_t first, int64_t n) {
+  static const int64_t lines[16] = {0,   64,  128, 192, 256, 320, 384, 448,
+                                    512, 576, 640, 704, 768, 832, 896, 960};
   const int64_t b = c->tile.b, size = c->w.size, tiles = (n + b - 1) / b;
   const int64_t share = (c->ask_columns * c->ask_lines * b + tiles * c->rows - 1) /
                         (tiles * c->rows);
@@ -3073,7 +3073,7 @@ static void eini_chain_block(eini_chain *c, const char *src, int64_t first, int6
       if (some == b && t > 0 && (t + 1) * b < c->columns) {
         c->tile.join(from, column, c->row + x, 64 * t, carry);
       } else {
-        c->tile.pick(from, column, tile);
+        c->tile.put(from, column, tile, lines);
         eini_chain_lines[c->w.isa](c, x, x + some, t, tile + 64 * back);
       }
       eini_chain_ask(c, share);

@@ -153,39 +153,25 @@ EINI_VAT static void EINI_FN(join_tile_128)(const char *src, const int64_t *colu
   const eini_tile t = {src, column, 0, NULL, 0, 1, row, at, carry, NULL};
   EINI_FN(tile_128)(&t);
 }
-EINI_VAT static void EINI_FN(pick_tile_32)(const char *src, const int64_t *column, char *dst) {
-  const eini_tile t = {src, column, 0, dst, 64, 0, NULL, 0, NULL, NULL};
-  EINI_FN(tile_32)(&t);
-}
-EINI_VAT static void EINI_FN(pick_tile_64)(const char *src, const int64_t *column, char *dst) {
-  const eini_tile t = {src, column, 0, dst, 64, 0, NULL, 0, NULL, NULL};
-  EINI_FN(tile_64)(&t);
-}
-EINI_VAT static void EINI_FN(pick_tile_128)(const char *src, const int64_t *column, char *dst) {
-  const eini_tile t = {src, column, 0, dst, 64, 0, NULL, 0, NULL, NULL};
-  EINI_FN(tile_128)(&t);
-}
 EINI_VAT static void EINI_FN(put_tile_32)(const char *src, const int64_t *column, char *dst,
-                                       const int64_t *place) {
+                                          const int64_t *place) {
   const eini_tile t = {src, column, 0, dst, 0, 0, NULL, 0, NULL, place};
   EINI_FN(tile_32)(&t);
 }
 EINI_VAT static void EINI_FN(put_tile_64)(const char *src, const int64_t *column, char *dst,
-                                       const int64_t *place) {
+                                          const int64_t *place) {
   const eini_tile t = {src, column, 0, dst, 0, 0, NULL, 0, NULL, place};
   EINI_FN(tile_64)(&t);
 }
 EINI_VAT static void EINI_FN(put_tile_128)(const char *src, const int64_t *column, char *dst,
-                                        const int64_t *place) {
+                                           const int64_t *place) {
   const eini_tile t = {src, column, 0, dst, 0, 0, NULL, 0, NULL, place};
   EINI_FN(tile_128)(&t);
 }
 
 // For elements of 4, 8 and 16 bytes.
 static const eini_line_kind EINI_FN(line_kinds)[3] = {
-    {16, EINI_FN(line_tile_32), EINI_FN(join_tile_32), EINI_FN(pick_tile_32),
-     EINI_FN(put_tile_32)},
-    {8, EINI_FN(line_tile_64), EINI_FN(join_tile_64), EINI_FN(pick_tile_64), EINI_FN(put_tile_64)},
-    {4, EINI_FN(line_tile_128), EINI_FN(join_tile_128), EINI_FN(pick_tile_128),
-     EINI_FN(put_tile_128)}};
+    {16, EINI_FN(line_tile_32), EINI_FN(join_tile_32), EINI_FN(put_tile_32)},
+    {8, EINI_FN(line_tile_64), EINI_FN(join_tile_64), EINI_FN(put_tile_64)},
+    {4, EINI_FN(line_tile_128), EINI_FN(join_tile_128), EINI_FN(put_tile_128)}};
 #endif  // EINI_KERNELS_LINES

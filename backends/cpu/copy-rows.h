@@ -333,6 +333,8 @@ static void (*const eini_chain_lines[EINI_ISA_COUNT])(const eini_chain *c, int64
 
 // Columns from `first` on, n of them, of every row.
 static void eini_chain_block(eini_chain *c, const char *src, int64_t first, int64_t n) {
+  static const int64_t lines[16] = {0,   64,  128, 192, 256, 320, 384, 448,
+                                    512, 576, 640, 704, 768, 832, 896, 960};
   const int64_t b = c->tile.b, size = c->w.size, tiles = (n + b - 1) / b;
   const int64_t share = (c->ask_columns * c->ask_lines * b + tiles * c->rows - 1) /
                         (tiles * c->rows);
@@ -350,7 +352,7 @@ static void eini_chain_block(eini_chain *c, const char *src, int64_t first, int6
       if (some == b && t > 0 && (t + 1) * b < c->columns) {
         c->tile.join(from, column, c->row + x, 64 * t, carry);
       } else {
-        c->tile.pick(from, column, tile);
+        c->tile.put(from, column, tile, lines);
         eini_chain_lines[c->w.isa](c, x, x + some, t, tile + 64 * back);
       }
       eini_chain_ask(c, share);

@@ -21,13 +21,11 @@ typedef struct eini_tile {
 } eini_tile;
 
 // Tiles that store whole lines past the caches, B = 64 / size. join: from columns and to rows of
-// any places, see eini_tile. pick: into a line for each row. put: to rows of any places, through
-// the caches.
+// any places, see eini_tile. put: the same to the caches, rows at offsets from dst.
 typedef struct eini_line_kind {
   int b;
   eini_tile_fn line;
   void (*join)(const char *src, const int64_t *column, char *const *row, int64_t at, char *carry);
-  void (*pick)(const char *src, const int64_t *column, char *dst);
   void (*put)(const char *src, const int64_t *column, char *dst, const int64_t *place);
 } eini_line_kind;
 
@@ -233,6 +231,6 @@ static const eini_line_kind *const eini_line_kinds[EINI_ISA_COUNT] = {
 #endif
 
 static eini_line_kind eini_tile_lines(int isa, int size) {
-  const eini_line_kind none = {0, NULL, NULL, NULL, NULL};
+  const eini_line_kind none = {0, NULL, NULL, NULL};
   return size < 4 || eini_line_kinds[isa] == NULL ? none : eini_line_kinds[isa][size / 8];
 }
