@@ -339,6 +339,18 @@ static double eini_cpu_bw(const eini_rated *cpu, double bytes) {
   return bytes < 0.8 * eini_cpu_l3(&cpu->is) ? cpu->l3_bw : cpu->read_bw;
 }
 
+// The same of a copy, read and written.
+static double eini_cpu_copy_bw(const eini_rated *cpu, double bytes) {
+  if (bytes <= (double)cpu->is.l2) return cpu->l2_bw;
+  return bytes <= eini_cpu_l3(&cpu->is) ? cpu->l3_bw : cpu->copy_bw;
+}
+
+// Seconds of work, and of memory's traffic beside it: of the shorter one a part is not hidden.
+#define EINI_CPU_BESIDE 0.3
+static double eini_cpu_beside(double work, double move, double part) {
+  return fmax(work, move) + part * fmin(work, move);
+}
+
 // Numbers that lie so far apart have pages of their own, and each is found that way; of so many
 // pages each is looked up in tables.
 #define EINI_PAGE_BYTES 4096
@@ -3373,9 +3385,7 @@ enum { EINI_COPY_STREAM };     // words of ein_choice.state
 // Seconds of a copy of so many bytes, read and written, of one thread.
 static double eini_copy_seconds(const eini_rated *m, const ein_copy *c, double bytes, int strips,
                                 int stream) {
-  const double rate = stream || bytes > eini_cpu_l3(&m->is) ? m->copy_bw
-                      : bytes > (double)m->is.l2            ? m->l3_bw
-                                                            : m->l2_bw;
+  const double rate = stream ? m->copy_bw : eini_cpu_copy_bw(m, bytes);
   // Does the axis of single steps stay? If not, the extents of both.
   int64_t along[2] = {1, 1};
   for (int i = 0; i < c->n; i++) {
@@ -7524,12 +7534,14 @@ static double eini_gett_cycles(const eini_gett_kit *kit, const ein_side *s, int 
 
 // Cycles beside those of elements: to make tables, a position; to pack, a position, beside what
 // its elements take; of a tile; of a column whose run ends within a vector, and of a vector that
-// does not start a line; of an element that leaves the buffer.
+// does not start a line; of an element that leaves the buffer, by itself and where columns of U,
+// which follow each other, leave as one.
 #define EINI_GETT_TABLE_CYCLES 6
 #define EINI_GETT_PANEL_CYCLES 4
 #define EINI_GETT_TILE_CYCLES 10
 #define EINI_GETT_RIM_CYCLES 15
 #define EINI_GETT_BUFFER_CYCLES 0.7
+#define EINI_GETT_LEAVE_CYCLES 0.21
 
 // All of them for b problems of v by u elements. (Tables stay while boxes have one shape.)
 static double eini_gett_around(const eini_gett_sketch *p, double b, double v, double u,
@@ -7538,14 +7550,13 @@ static double eini_gett_around(const eini_gett_sketch *p, double b, double v, do
   const int64_t w = p->kit.w, run = n == 0 ? 1 : p->pad == 1 ? eini_gett_run_of(p->vx, p->out_v)
                                                              : p->vx->extent[n - 1];
   const double runs = v / (double)run, places = runs * (double)eini_up(run, p->pad);
-  // Columns of U that follow each other leave as one.
   const int64_t next = eini_least_step(p->ux->n, p->ux->extent, p->out_u, INT64_MAX);
   const int whole = runs <= 1 && next == run && (double)p->sub >= v;
   const double tiles = ceil(places / (double)p->lanes) * ceil(u / (double)p->kit.nu);
   const double all = fmin(places, 2 * (double)p->nv) + fmin(u, 2 * (double)p->nu);
   double each = EINI_GETT_PANEL_CYCLES * (places * again_v + (p->in_place ? 0 : u));
   each += EINI_GETT_TILE_CYCLES * tiles * blocks_k;
-  if (!p->direct) each += (whole ? 0.3 : 1) * EINI_GETT_BUFFER_CYCLES * v * u;
+  if (!p->direct) each += (whole ? EINI_GETT_LEAVE_CYCLES : EINI_GETT_BUFFER_CYCLES) * v * u;
   else if (run % w != 0 && !p->shift) each += EINI_GETT_RIM_CYCLES * runs * u * blocks_k;
   int64_t odd = 0;
   for (int i = 0; i < p->ux->n; i++) odd |= p->out_u[i] % w;
@@ -7559,6 +7570,7 @@ static double eini_gett_around(const eini_gett_sketch *p, double b, double v, do
 #undef EINI_GETT_TILE_CYCLES
 #undef EINI_GETT_RIM_CYCLES
 #undef EINI_GETT_BUFFER_CYCLES
+#undef EINI_GETT_LEAVE_CYCLES
 
 // Positions of a side as they are packed: whole granules, each lane by itself where the operand is
 // contiguous along no run of a granule.
@@ -7595,7 +7607,7 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
   if (p->bare) {
     const double all = b * (k * (v + u) + v * u) * size / share[0];
     const double move = b * (k * (v + u) + 2 * v * u) * size / eini_cpu_bw(cpu, all);
-    return (t > move ? t + 0.3 * move : move + 0.3 * t) + b * EINI_BARE_SECONDS;
+    return eini_cpu_beside(t, move, EINI_CPU_BESIDE) + b * EINI_BARE_SECONDS;
   }
   if (p->in_place) {
     // Reads are asked for ahead and overlap the arithmetic.
@@ -7622,9 +7634,8 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
   t += b * k * u * eini_gett_cycles(&p->kit, p->u, 1) / cpu->hz;
   if (!eini_gett_plain(c, &p->kit))
     t += b * v * u * (eini_gett_converts(c) ? 0.4 : 2) / cpu->hz;
-  const double bandwidth = out <= eini_cpu_l3(&cpu->is) ? cpu->l3_bw : cpu->copy_bw;
-  const double lines = again ? 2 * b * v * u * out_size / bandwidth : 0;
-  return fmax(t, lines) + 0.3 * fmin(t, lines) + b * EINI_GETT_SECONDS;
+  const double lines = again ? 2 * b * v * u * out_size / eini_cpu_copy_bw(cpu, out) : 0;
+  return eini_cpu_beside(t, lines, EINI_CPU_BESIDE) + b * EINI_GETT_SECONDS;
 }
 
 #undef EINI_GETT_PACK
@@ -10467,8 +10478,7 @@ static int eini_dir_nest_plan(const eini_rated *cpu, const ein_contract *c, int 
   // What comes from memory is asked for in bursts, which arithmetic waits for.
   const int plain = c->p.form == EIN_FORM_PLAIN && c->q.form == EIN_FORM_PLAIN;
   const int large = plain && !v.soa && eini_cpu_far(&cpu->is, in + out);
-  const double both = v.far || large ? 1 : 0.3;
-  seconds = seconds > move ? seconds + both * move : move + both * seconds;
+  seconds = eini_cpu_beside(seconds, move, v.far || large ? 1 : EINI_CPU_BESIDE);
   seconds += (v.soa ? 0 : batch * 3e-8) + 1e-7 + eini_dir_nest_walks(&v);
   eini_dir_init(j, &cpu->is, c);
   for (int g = 0; g < 3; g++) {
@@ -11626,7 +11636,7 @@ static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c
   seconds = (double)batch * eini_dir_chain(cpu, (double)rows, vectors, (double)k, seconds / most);
   if (s[EINI_DIR_BY_ROWS])
     seconds = in / cpu->l2_bw / 2 + (double)batch * (1e-8 + (double)rows * 1.5e-9);
-  seconds = seconds > move ? seconds + 0.3 * move : move + 0.3 * seconds;
+  seconds = eini_cpu_beside(seconds, move, EINI_CPU_BESIDE);
   if (batch > 1) seconds += (double)batch * EINI_BARE_SECONDS;
   if (!s[EINI_DIR_BY_ROWS]) seconds += eini_dir_tiny_apart(cpu, kern, batch, rows, s);
   if (!s[EINI_DIR_BY_ROWS] && eini_cpu_far(&cpu->is, in) && k * rows > 0 && batch > 1 &&
@@ -12550,7 +12560,7 @@ static double eini_lanes_seconds(const eini_rated *cpu, const eini_lanes_job *j,
                              eini_lanes_pages(&axes, j->in.step, j->by.size));
   const double in = all * (double)j->in.piece.n * z, out = all * (double)j->to.piece.n * z;
   const double move = (in + 2 * out) / eini_cpu_bw(cpu, in + out);
-  return busy > move ? busy + 0.3 * move : move + 0.3 * busy;
+  return eini_cpu_beside(busy, move, EINI_CPU_BESIDE);
 }
 
 static int eini_lanes_plan(const eini_rated *cpu, const ein_contract *c, int width,
@@ -12762,7 +12772,7 @@ static double eini_lanes_three_seconds(const eini_rated *cpu, const eini_lanes_t
   const double busy =
       size * ((turned * EINI_LANES_TURN + one / j->kern->lanes) / cpu->hz + pages);
   const double move = bytes / eini_cpu_bw(cpu, bytes);
-  return busy > move ? busy + 0.3 * move : move + 0.3 * busy;
+  return eini_cpu_beside(busy, move, EINI_CPU_BESIDE);
 }
 
 static int eini_lanes_three_plan(const eini_rated *cpu, const ein_contract *c, int width,

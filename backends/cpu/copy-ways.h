@@ -169,9 +169,7 @@ enum { EINI_COPY_STREAM };     // words of ein_choice.state
 // Seconds of a copy of so many bytes, read and written, of one thread.
 static double eini_copy_seconds(const eini_rated *m, const ein_copy *c, double bytes, int strips,
                                 int stream) {
-  const double rate = stream || bytes > eini_cpu_l3(&m->is) ? m->copy_bw
-                      : bytes > (double)m->is.l2            ? m->l3_bw
-                                                            : m->l2_bw;
+  const double rate = stream ? m->copy_bw : eini_cpu_copy_bw(m, bytes);
   // Does the axis of single steps stay? If not, the extents of both.
   int64_t along[2] = {1, 1};
   for (int i = 0; i < c->n; i++) {

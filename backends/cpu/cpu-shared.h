@@ -144,6 +144,18 @@ static double eini_cpu_bw(const eini_rated *cpu, double bytes) {
   return bytes < 0.8 * eini_cpu_l3(&cpu->is) ? cpu->l3_bw : cpu->read_bw;
 }
 
+// The same of a copy, read and written.
+static double eini_cpu_copy_bw(const eini_rated *cpu, double bytes) {
+  if (bytes <= (double)cpu->is.l2) return cpu->l2_bw;
+  return bytes <= eini_cpu_l3(&cpu->is) ? cpu->l3_bw : cpu->copy_bw;
+}
+
+// Seconds of work, and of memory's traffic beside it: of the shorter one a part is not hidden.
+#define EINI_CPU_BESIDE 0.3
+static double eini_cpu_beside(double work, double move, double part) {
+  return fmax(work, move) + part * fmin(work, move);
+}
+
 // Numbers that lie so far apart have pages of their own, and each is found that way; of so many
 // pages each is looked up in tables.
 #define EINI_PAGE_BYTES 4096

@@ -76,12 +76,14 @@ static double eini_gett_cycles(const eini_gett_kit *kit, const ein_side *s, int 
 
 // Cycles beside those of elements: to make tables, a position; to pack, a position, beside what
 // its elements take; of a tile; of a column whose run ends within a vector, and of a vector that
-// does not start a line; of an element that leaves the buffer.
+// does not start a line; of an element that leaves the buffer, by itself and where columns of U,
+// which follow each other, leave as one.
 #define EINI_GETT_TABLE_CYCLES 6
 #define EINI_GETT_PANEL_CYCLES 4
 #define EINI_GETT_TILE_CYCLES 10
 #define EINI_GETT_RIM_CYCLES 15
 #define EINI_GETT_BUFFER_CYCLES 0.7
+#define EINI_GETT_LEAVE_CYCLES 0.21
 
 // All of them for b problems of v by u elements. (Tables stay while boxes have one shape.)
 static double eini_gett_around(const eini_gett_sketch *p, double b, double v, double u,
@@ -90,14 +92,13 @@ static double eini_gett_around(const eini_gett_sketch *p, double b, double v, do
   const int64_t w = p->kit.w, run = n == 0 ? 1 : p->pad == 1 ? eini_gett_run_of(p->vx, p->out_v)
                                                              : p->vx->extent[n - 1];
   const double runs = v / (double)run, places = runs * (double)eini_up(run, p->pad);
-  // Columns of U that follow each other leave as one.
   const int64_t next = eini_least_step(p->ux->n, p->ux->extent, p->out_u, INT64_MAX);
   const int whole = runs <= 1 && next == run && (double)p->sub >= v;
   const double tiles = ceil(places / (double)p->lanes) * ceil(u / (double)p->kit.nu);
   const double all = fmin(places, 2 * (double)p->nv) + fmin(u, 2 * (double)p->nu);
   double each = EINI_GETT_PANEL_CYCLES * (places * again_v + (p->in_place ? 0 : u));
   each += EINI_GETT_TILE_CYCLES * tiles * blocks_k;
-  if (!p->direct) each += (whole ? 0.3 : 1) * EINI_GETT_BUFFER_CYCLES * v * u;
+  if (!p->direct) each += (whole ? EINI_GETT_LEAVE_CYCLES : EINI_GETT_BUFFER_CYCLES) * v * u;
   else if (run % w != 0 && !p->shift) each += EINI_GETT_RIM_CYCLES * runs * u * blocks_k;
   int64_t odd = 0;
   for (int i = 0; i < p->ux->n; i++) odd |= p->out_u[i] % w;
@@ -111,6 +112,7 @@ static double eini_gett_around(const eini_gett_sketch *p, double b, double v, do
 #undef EINI_GETT_TILE_CYCLES
 #undef EINI_GETT_RIM_CYCLES
 #undef EINI_GETT_BUFFER_CYCLES
+#undef EINI_GETT_LEAVE_CYCLES
 
 // Positions of a side as they are packed: whole granules, each lane by itself where the operand is
 // contiguous along no run of a granule.
@@ -147,7 +149,7 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
   if (p->bare) {
     const double all = b * (k * (v + u) + v * u) * size / share[0];
     const double move = b * (k * (v + u) + 2 * v * u) * size / eini_cpu_bw(cpu, all);
-    return (t > move ? t + 0.3 * move : move + 0.3 * t) + b * EINI_BARE_SECONDS;
+    return eini_cpu_beside(t, move, EINI_CPU_BESIDE) + b * EINI_BARE_SECONDS;
   }
   if (p->in_place) {
     // Reads are asked for ahead and overlap the arithmetic.
@@ -174,9 +176,8 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
   t += b * k * u * eini_gett_cycles(&p->kit, p->u, 1) / cpu->hz;
   if (!eini_gett_plain(c, &p->kit))
     t += b * v * u * (eini_gett_converts(c) ? 0.4 : 2) / cpu->hz;
-  const double bandwidth = out <= eini_cpu_l3(&cpu->is) ? cpu->l3_bw : cpu->copy_bw;
-  const double lines = again ? 2 * b * v * u * out_size / bandwidth : 0;
-  return fmax(t, lines) + 0.3 * fmin(t, lines) + b * EINI_GETT_SECONDS;
+  const double lines = again ? 2 * b * v * u * out_size / eini_cpu_copy_bw(cpu, out) : 0;
+  return eini_cpu_beside(t, lines, EINI_CPU_BESIDE) + b * EINI_GETT_SECONDS;
 }
 
 #undef EINI_GETT_PACK

@@ -189,7 +189,7 @@ static double eini_lanes_three_seconds(const eini_rated *cpu, const eini_lanes_t
   const double busy =
       size * ((turned * EINI_LANES_TURN + one / j->kern->lanes) / cpu->hz + pages);
   const double move = bytes / eini_cpu_bw(cpu, bytes);
-  return busy > move ? busy + 0.3 * move : move + 0.3 * busy;
+  return eini_cpu_beside(busy, move, EINI_CPU_BESIDE);
 }
 
 static int eini_lanes_three_plan(const eini_rated *cpu, const ein_contract *c, int width,

@@ -426,7 +426,7 @@ static double eini_lanes_seconds(const eini_rated *cpu, const eini_lanes_job *j,
                              eini_lanes_pages(&axes, j->in.step, j->by.size));
   const double in = all * (double)j->in.piece.n * z, out = all * (double)j->to.piece.n * z;
   const double move = (in + 2 * out) / eini_cpu_bw(cpu, in + out);
-  return busy > move ? busy + 0.3 * move : move + 0.3 * busy;
+  return eini_cpu_beside(busy, move, EINI_CPU_BESIDE);
 }
 
 static int eini_lanes_plan(const eini_rated *cpu, const ein_contract *c, int width,

@@ -530,8 +530,7 @@ static int eini_dir_nest_plan(const eini_rated *cpu, const ein_contract *c, int 
   // What comes from memory is asked for in bursts, which arithmetic waits for.
   const int plain = c->p.form == EIN_FORM_PLAIN && c->q.form == EIN_FORM_PLAIN;
   const int large = plain && !v.soa && eini_cpu_far(&cpu->is, in + out);
-  const double both = v.far || large ? 1 : 0.3;
-  seconds = seconds > move ? seconds + both * move : move + both * seconds;
+  seconds = eini_cpu_beside(seconds, move, v.far || large ? 1 : EINI_CPU_BESIDE);
   seconds += (v.soa ? 0 : batch * 3e-8) + 1e-7 + eini_dir_nest_walks(&v);
   eini_dir_init(j, &cpu->is, c);
   for (int g = 0; g < 3; g++) {

@@ -220,7 +220,7 @@ static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c
   seconds = (double)batch * eini_dir_chain(cpu, (double)rows, vectors, (double)k, seconds / most);
   if (s[EINI_DIR_BY_ROWS])
     seconds = in / cpu->l2_bw / 2 + (double)batch * (1e-8 + (double)rows * 1.5e-9);
-  seconds = seconds > move ? seconds + 0.3 * move : move + 0.3 * seconds;
+  seconds = eini_cpu_beside(seconds, move, EINI_CPU_BESIDE);
   if (batch > 1) seconds += (double)batch * EINI_BARE_SECONDS;
   if (!s[EINI_DIR_BY_ROWS]) seconds += eini_dir_tiny_apart(cpu, kern, batch, rows, s);
   if (!s[EINI_DIR_BY_ROWS] && eini_cpu_far(&cpu->is, in) && k * rows > 0 && batch > 1 &&
