@@ -2659,15 +2659,15 @@ typedef struct eini_strips_block {
   const char *src, *src_then;
   char *dst, *dst_then;
   int64_t n[2];                // of the runs
-  int64_t place[EINI_STRIPS_MOST], column[EINI_STRIPS_MOST];
+  int64_t at[2][EINI_STRIPS_MOST];  // where they are on the other side: offsets
 } eini_strips_block;
 
 // Asks for what the tile at s, d reads and writes, lines as far as they were not asked for.
 EINI_INLINE void eini_strips_ahead(const eini_strips_block *x, uintptr_t src, uintptr_t dst,
                                    int64_t s, int64_t d, int64_t b, int64_t size) {
   for (int64_t k = 0; k < b; k++) {
-    EINI_FETCH2(src + (uintptr_t)(s * size + x->column[d + k] + 63));
-    EINI_FETCHW(dst + (uintptr_t)(d * size + x->place[s + k] + 63));
+    EINI_FETCH2(src + (uintptr_t)(s * size + x->at[EINI_STRIP_DST][d + k] + 63));
+    EINI_FETCHW(dst + (uintptr_t)(d * size + x->at[EINI_STRIP_SRC][s + k] + 63));
   }
 }
 
@@ -2676,12 +2676,13 @@ EINI_INLINE void eini_strips_ahead(const eini_strips_block *x, uintptr_t src, ui
 // copied element by element.
 static void eini_strips_tiles(const eini_strips *r, const eini_strips_block *x) {
   const int64_t b = r->tile.b, size = r->w.size, ns = x->n[0], nd = x->n[1];
+  const int64_t *place = x->at[EINI_STRIP_SRC], *column = x->at[EINI_STRIP_DST];
   const int along = ns < nd;   // the inner loop: over s
   const int64_t outer = along ? nd : ns, inner = along ? ns : nd;
   if (ns < b || nd < b) {
     for (int64_t s = 0; s < ns; s++)
       for (int64_t d = 0; d < nd; d++)
-        memcpy(x->dst + x->place[s] + d * size, x->src + x->column[d] + s * size, (size_t)size);
+        memcpy(x->dst + place[s] + d * size, x->src + column[d] + s * size, (size_t)size);
     return;
   }
   for (int64_t o = 0; o < outer; o += b) {
@@ -2693,7 +2694,7 @@ static void eini_strips_tiles(const eini_strips *r, const eini_strips_block *x) 
     for (int64_t i = 0; i < inner; i += b) {
       if (i > inner - b) i = inner - b;
       const int64_t s = along ? i : o, d = along ? o : i;
-      r->tile.put(x->src + s * size, x->column + d, x->dst + d * size, x->place + s);
+      r->tile.put(x->src + s * size, column + d, x->dst + d * size, place + s);
       eini_strips_ahead(x, src, dst, along ? i : then, along ? then : i, b, size);
     }
   }
@@ -2719,7 +2720,7 @@ static void eini_strips_go(eini_strips *r) {
   for (w->last = 0; !w->last;) {
     for (int s = 0; s < 2; s++) {
       const int64_t some = eini_move_part(w, r->loop[s][r->count[s] - 1]);
-      if (part[s] != some) x.n[s] = eini_strips_list(r, s, s == 0 ? x.place : x.column);
+      if (part[s] != some) x.n[s] = eini_strips_list(r, s, x.at[s]);
       part[s] = some;
     }
     x.src = x.src_then, x.dst = x.dst_then;
@@ -8625,8 +8626,8 @@ typedef struct eini_turned {
   int ncopy, op[EINI_ROW_REGS];                  // operands that are copied
   int64_t place[EINI_ROW_REGS], bytes;           // where, and all of them: per block
   int64_t step[EINI_ROW_REGS][EINI_TURNED_LOOPS];  // there; 0: it does not move
-  ein_map one;                                   // the map of a block, whose last loops are one
-  int merged;                                    //   where all operands go on
+  ein_map one;                                   // the map of a block: its last loops are one
+                                                 //   where all operands go on
   int64_t extent[EINI_TURNED_LOOPS];             // of its loops
   int64_t stride[(EINI_ROW_REGS + 1) * EINI_TURNED_LOOPS];
   char *base[EINI_ROW_REGS + 1];
@@ -8709,9 +8710,8 @@ static void eini_turned_one(eini_turned *w) {
     }
     w->bytes += eini_up(step * w->size, 64);
   }
-  for (w->merged = 0; w->merged < m->n - 1; w->merged++)
-    if (!eini_turned_goes_on(w, m->n - 2 - w->merged)) break;
-  const int last = m->n - 1 - w->merged;
+  int last = m->n - 1;
+  while (last > 0 && eini_turned_goes_on(w, last - 1)) last--;
   for (int s = 0; s < m->nstream; s++)
     w->stride[s * EINI_TURNED_LOOPS + last] = w->stride[s * EINI_TURNED_LOOPS + m->n - 1];
   w->one = *m;
@@ -12427,7 +12427,7 @@ static void eini_lanes_tables(eini_lanes_job *j) {
     eini_lanes_enumerate(&to, &j->to.piece);
     return;
   }
-  eini_lanes_offsets(m, -1, j->out[1], j->nm, 0, 1, j->orow);
+  eini_gett_table(m->n, m->extent, j->out[1], 1, 1, j->orow);
   eini_lanes_offsets(j->row[0], j->axis, j->out[0], j->nd, 0, 1, j->od);
 }
 
@@ -12563,6 +12563,16 @@ static double eini_lanes_seconds(const eini_rated *cpu, const eini_lanes_job *j,
   return eini_cpu_beside(busy, move, EINI_CPU_BESIDE);
 }
 
+// Bytes to and from the second cache: A is read again for each block where it does not fit.
+static double eini_lanes_traffic(const eini_rated *cpu, const eini_lanes_job *j, double batch) {
+  const double z = (double)j->by.size, a = (double)(j->nm * j->nk) * z, size = (double)j->size;
+  const double all = size * (double)(j->in.piece.n + j->to.piece.n) * z;
+  double moved = batch * (all + a);
+  (void)eini_dir_missed(cpu, 0.5 * (double)cpu->is.l2, a,
+                        batch * (ceil(size / (double)j->lanes) - 1) * a, &moved);
+  return moved;
+}
+
 static int eini_lanes_plan(const eini_rated *cpu, const ein_contract *c, int width,
                            ein_choice *choice) {
   eini_lanes_job j;
@@ -12574,6 +12584,7 @@ static int eini_lanes_plan(const eini_rated *cpu, const ein_contract *c, int wid
   choice->scratch = eini_lanes_carve(&j, NULL);
   choice->seconds = cpu->call + 1e-7 +
                     eini_lanes_seconds(cpu, &j, batch) / eini_dir_threads(choice, width);
+  choice->traffic = eini_lanes_traffic(cpu, &j, batch);
   choice->state[EINI_LANES_BLOCK] = j.lanes;
   eini_cpu_name(choice, "lanes");
   return 1;
@@ -12775,6 +12786,19 @@ static double eini_lanes_three_seconds(const eini_rated *cpu, const eini_lanes_t
   return eini_cpu_beside(busy, move, EINI_CPU_BESIDE);
 }
 
+// Bytes to and from the second cache: Q is read again for each tile of rows where a vector of each
+// of its reals does not fit.
+static double eini_lanes_three_traffic(const eini_rated *cpu, const eini_lanes_three *j) {
+  const double size = (double)j->size * (double)j->by.size, rows = (double)j->kern->rows;
+  const double q = (double)j->move[EINI_LANES_Q].piece.n;
+  double moved = 0;
+  for (int i = 0; i < 3; i++) moved += size * (double)j->move[i].piece.n;
+  (void)eini_dir_missed(cpu, 0.5 * (double)cpu->is.l2,
+                        (double)(j->nn * j->nk * j->kern->lanes * j->by.size),
+                        (ceil((double)j->nm / rows) - 1) * size * q, &moved);
+  return moved;
+}
+
 static int eini_lanes_three_plan(const eini_rated *cpu, const ein_contract *c, int width,
                                  ein_choice *choice) {
   eini_lanes_three j;
@@ -12787,6 +12811,7 @@ static int eini_lanes_three_plan(const eini_rated *cpu, const ein_contract *c, i
   choice->scratch = eini_lanes_three_carve(&j, NULL);
   choice->seconds = cpu->call + 1e-7 +
                     eini_lanes_three_seconds(cpu, &j) / eini_dir_threads(choice, width);
+  choice->traffic = eini_lanes_three_traffic(cpu, &j);
   choice->state[EINI_LANES_BLOCK] = j.lanes;
   eini_cpu_name(choice, "lanes of batch");
   return 1;

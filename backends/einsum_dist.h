@@ -3203,6 +3203,7 @@ static ein_status eini_dist_place_memory(ein_dist *d) {
     c->start[i] = c->total;
     if (eini_add_overflow(c->total, c->bytes[i], &c->total) ||
         eini_add_overflow(c->bytes[i], d->held_bytes[i], &both)) return EIN_ERR_TOO_LARGE;
+    if ((uint64_t)both > SIZE_MAX / 4) return EIN_ERR_TOO_LARGE;
     d->info.place_bytes = eini_max64(d->info.place_bytes, both);
     d->info.away_bytes = eini_max64(d->info.away_bytes, d->held_bytes[i]);
   }
@@ -6557,7 +6558,8 @@ static ein_status eini_steps_memory_has(ein_dist *d, int64_t i, int away, int64_
   if (away) {
     d->held_bytes[i] = bytes;
     d->info.away_bytes = eini_max64(d->info.away_bytes, bytes);
-    bytes += d->temp_bytes - d->start[i];
+    if (eini_add_overflow(bytes, d->temp_bytes - d->start[i], &bytes)) return EIN_ERR_TOO_LARGE;
+    if ((uint64_t)bytes > SIZE_MAX / 4) return EIN_ERR_TOO_LARGE;
   } else {
     d->start[i] = d->temp_bytes;
     if (eini_add_overflow(d->temp_bytes, bytes, &d->temp_bytes)) return EIN_ERR_TOO_LARGE;

@@ -87,15 +87,15 @@ typedef struct eini_strips_block {
   const char *src, *src_then;
   char *dst, *dst_then;
   int64_t n[2];                // of the runs
-  int64_t place[EINI_STRIPS_MOST], column[EINI_STRIPS_MOST];
+  int64_t at[2][EINI_STRIPS_MOST];  // where they are on the other side: offsets
 } eini_strips_block;
 
 // Asks for what the tile at s, d reads and writes, lines as far as they were not asked for.
 EINI_INLINE void eini_strips_ahead(const eini_strips_block *x, uintptr_t src, uintptr_t dst,
                                    int64_t s, int64_t d, int64_t b, int64_t size) {
   for (int64_t k = 0; k < b; k++) {
-    EINI_FETCH2(src + (uintptr_t)(s * size + x->column[d + k] + 63));
-    EINI_FETCHW(dst + (uintptr_t)(d * size + x->place[s + k] + 63));
+    EINI_FETCH2(src + (uintptr_t)(s * size + x->at[EINI_STRIP_DST][d + k] + 63));
+    EINI_FETCHW(dst + (uintptr_t)(d * size + x->at[EINI_STRIP_SRC][s + k] + 63));
   }
 }
 
@@ -104,12 +104,13 @@ EINI_INLINE void eini_strips_ahead(const eini_strips_block *x, uintptr_t src, ui
 // copied element by element.
 static void eini_strips_tiles(const eini_strips *r, const eini_strips_block *x) {
   const int64_t b = r->tile.b, size = r->w.size, ns = x->n[0], nd = x->n[1];
+  const int64_t *place = x->at[EINI_STRIP_SRC], *column = x->at[EINI_STRIP_DST];
   const int along = ns < nd;   // the inner loop: over s
   const int64_t outer = along ? nd : ns, inner = along ? ns : nd;
   if (ns < b || nd < b) {
     for (int64_t s = 0; s < ns; s++)
       for (int64_t d = 0; d < nd; d++)
-        memcpy(x->dst + x->place[s] + d * size, x->src + x->column[d] + s * size, (size_t)size);
+        memcpy(x->dst + place[s] + d * size, x->src + column[d] + s * size, (size_t)size);
     return;
   }
   for (int64_t o = 0; o < outer; o += b) {
@@ -121,7 +122,7 @@ static void eini_strips_tiles(const eini_strips *r, const eini_strips_block *x) 
     for (int64_t i = 0; i < inner; i += b) {
       if (i > inner - b) i = inner - b;
       const int64_t s = along ? i : o, d = along ? o : i;
-      r->tile.put(x->src + s * size, x->column + d, x->dst + d * size, x->place + s);
+      r->tile.put(x->src + s * size, column + d, x->dst + d * size, place + s);
       eini_strips_ahead(x, src, dst, along ? i : then, along ? then : i, b, size);
     }
   }
@@ -147,7 +148,7 @@ static void eini_strips_go(eini_strips *r) {
   for (w->last = 0; !w->last;) {
     for (int s = 0; s < 2; s++) {
       const int64_t some = eini_move_part(w, r->loop[s][r->count[s] - 1]);
-      if (part[s] != some) x.n[s] = eini_strips_list(r, s, s == 0 ? x.place : x.column);
+      if (part[s] != some) x.n[s] = eini_strips_list(r, s, x.at[s]);
       part[s] = some;
     }
     x.src = x.src_then, x.dst = x.dst_then;

@@ -192,6 +192,19 @@ static double eini_lanes_three_seconds(const eini_rated *cpu, const eini_lanes_t
   return eini_cpu_beside(busy, move, EINI_CPU_BESIDE);
 }
 
+// Bytes to and from the second cache: Q is read again for each tile of rows where a vector of each
+// of its reals does not fit.
+static double eini_lanes_three_traffic(const eini_rated *cpu, const eini_lanes_three *j) {
+  const double size = (double)j->size * (double)j->by.size, rows = (double)j->kern->rows;
+  const double q = (double)j->move[EINI_LANES_Q].piece.n;
+  double moved = 0;
+  for (int i = 0; i < 3; i++) moved += size * (double)j->move[i].piece.n;
+  (void)eini_dir_missed(cpu, 0.5 * (double)cpu->is.l2,
+                        (double)(j->nn * j->nk * j->kern->lanes * j->by.size),
+                        (ceil((double)j->nm / rows) - 1) * size * q, &moved);
+  return moved;
+}
+
 static int eini_lanes_three_plan(const eini_rated *cpu, const ein_contract *c, int width,
                                  ein_choice *choice) {
   eini_lanes_three j;
@@ -204,6 +217,7 @@ static int eini_lanes_three_plan(const eini_rated *cpu, const ein_contract *c, i
   choice->scratch = eini_lanes_three_carve(&j, NULL);
   choice->seconds = cpu->call + 1e-7 +
                     eini_lanes_three_seconds(cpu, &j) / eini_dir_threads(choice, width);
+  choice->traffic = eini_lanes_three_traffic(cpu, &j);
   choice->state[EINI_LANES_BLOCK] = j.lanes;
   eini_cpu_name(choice, "lanes of batch");
   return 1;

@@ -293,7 +293,7 @@ static void eini_lanes_tables(eini_lanes_job *j) {
     eini_lanes_enumerate(&to, &j->to.piece);
     return;
   }
-  eini_lanes_offsets(m, -1, j->out[1], j->nm, 0, 1, j->orow);
+  eini_gett_table(m->n, m->extent, j->out[1], 1, 1, j->orow);
   eini_lanes_offsets(j->row[0], j->axis, j->out[0], j->nd, 0, 1, j->od);
 }
 
@@ -429,6 +429,16 @@ static double eini_lanes_seconds(const eini_rated *cpu, const eini_lanes_job *j,
   return eini_cpu_beside(busy, move, EINI_CPU_BESIDE);
 }
 
+// Bytes to and from the second cache: A is read again for each block where it does not fit.
+static double eini_lanes_traffic(const eini_rated *cpu, const eini_lanes_job *j, double batch) {
+  const double z = (double)j->by.size, a = (double)(j->nm * j->nk) * z, size = (double)j->size;
+  const double all = size * (double)(j->in.piece.n + j->to.piece.n) * z;
+  double moved = batch * (all + a);
+  (void)eini_dir_missed(cpu, 0.5 * (double)cpu->is.l2, a,
+                        batch * (ceil(size / (double)j->lanes) - 1) * a, &moved);
+  return moved;
+}
+
 static int eini_lanes_plan(const eini_rated *cpu, const ein_contract *c, int width,
                            ein_choice *choice) {
   eini_lanes_job j;
@@ -440,6 +450,7 @@ static int eini_lanes_plan(const eini_rated *cpu, const ein_contract *c, int wid
   choice->scratch = eini_lanes_carve(&j, NULL);
   choice->seconds = cpu->call + 1e-7 +
                     eini_lanes_seconds(cpu, &j, batch) / eini_dir_threads(choice, width);
+  choice->traffic = eini_lanes_traffic(cpu, &j, batch);
   choice->state[EINI_LANES_BLOCK] = j.lanes;
   eini_cpu_name(choice, "lanes");
   return 1;

@@ -21,8 +21,8 @@ typedef struct eini_turned {
   int ncopy, op[EINI_ROW_REGS];                  // operands that are copied
   int64_t place[EINI_ROW_REGS], bytes;           // where, and all of them: per block
   int64_t step[EINI_ROW_REGS][EINI_TURNED_LOOPS];  // there; 0: it does not move
-  ein_map one;                                   // the map of a block, whose last loops are one
-  int merged;                                    //   where all operands go on
+  ein_map one;                                   // the map of a block: its last loops are one
+                                                 //   where all operands go on
   int64_t extent[EINI_TURNED_LOOPS];             // of its loops
   int64_t stride[(EINI_ROW_REGS + 1) * EINI_TURNED_LOOPS];
   char *base[EINI_ROW_REGS + 1];
@@ -105,9 +105,8 @@ static void eini_turned_one(eini_turned *w) {
     }
     w->bytes += eini_up(step * w->size, 64);
   }
-  for (w->merged = 0; w->merged < m->n - 1; w->merged++)
-    if (!eini_turned_goes_on(w, m->n - 2 - w->merged)) break;
-  const int last = m->n - 1 - w->merged;
+  int last = m->n - 1;
+  while (last > 0 && eini_turned_goes_on(w, last - 1)) last--;
   for (int s = 0; s < m->nstream; s++)
     w->stride[s * EINI_TURNED_LOOPS + last] = w->stride[s * EINI_TURNED_LOOPS + m->n - 1];
   w->one = *m;

@@ -441,6 +441,7 @@ static ein_status eini_dist_place_memory(ein_dist *d) {
     c->start[i] = c->total;
     if (eini_add_overflow(c->total, c->bytes[i], &c->total) ||
         eini_add_overflow(c->bytes[i], d->held_bytes[i], &both)) return EIN_ERR_TOO_LARGE;
+    if ((uint64_t)both > SIZE_MAX / 4) return EIN_ERR_TOO_LARGE;
     d->info.place_bytes = eini_max64(d->info.place_bytes, both);
     d->info.away_bytes = eini_max64(d->info.away_bytes, d->held_bytes[i]);
   }
