@@ -339,8 +339,10 @@ static ein_status eini_plan_task(eini_lowering *lo, const eini_stmt *s, const ei
     eini_task map;
     EINI_TRY(eini_task_lower(lo, s, f, via, &map, empty));
     const double known = map.kernels != NULL ? map.choice.seconds
-                                             : EINI_MAP_DOUBT * eini_home_seconds(lo, &map);
-    if (known + map.work * EINI_ADD_SECONDS < t->choice.seconds) {
+                                             : EINI_MAP_DOUBT * eini_home_seconds(lo, &map) +
+                                                   map.work * EINI_ADD_SECONDS;
+    if (known < t->choice.seconds) {
+      if (map.ncandidate > 0) map.candidate[map.ncandidate++] = *t->best;  // shown beside it
       *t = map;
       return EIN_OK;
     }

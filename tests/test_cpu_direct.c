@@ -439,7 +439,8 @@ static const eini_cpu_family *const families[] = {&eini_dir_matvec, &eini_dir_do
                                                   &eini_dir_sums_family, &eini_lanes_family,
                                                   &eini_lanes_batch};
 #define FAMILIES ((int)(sizeof families / sizeof families[0]))
-static long counts[FAMILIES], spreads, stored;  // lanes stored where they belong
+static long counts[FAMILIES], spreads;
+static long stored, past[2], joined[2];  // lanes stored where they belong; of both kinds of lanes
 
 static void cut_one(int64_t size, int64_t grid, int64_t unit, int64_t *at, int *n) {
   *n = 0;
@@ -476,6 +477,23 @@ static ein_status run_parts(const eini_cpu *cpu, const eini_cpu_family *f, const
   return EIN_OK;
 }
 
+static void count_lanes(const eini_cpu_family *f, const ein_contract *c, const eini_rated *cpu,
+                        const ein_choice *choice) {
+  eini_lanes_job j;
+  eini_lanes_three k;
+  if (f == &eini_lanes_family && eini_lanes_take(&j, c, cpu->is.isa)) {
+    j.lanes = choice->state[EINI_LANES_BLOCK];
+    (void)eini_lanes_carve(&j, NULL);
+    stored += j.move[1].step == 1, joined[0] += j.by.apart;
+    past[0] += choice->state[EINI_LANES_PAST] != 0;
+  }
+  if (f == &eini_lanes_batch && eini_lanes_three_take(&k, c, cpu->is.isa)) {
+    k.lanes = choice->state[EINI_LANES_BLOCK];
+    (void)eini_lanes_three_carve(&k, NULL);
+    joined[1] += k.by.apart, past[1] += choice->state[EINI_LANES_PAST] != 0;
+  }
+}
+
 static int run_case(test_case *t, const eini_rated *cpu, int64_t number, const char *old,
                     const char *image) {
   const size_t bytes = (size_t)(t->out.count * (int)eini_dtype_bytes(t->c.type));
@@ -488,9 +506,7 @@ static int run_case(test_case *t, const eini_rated *cpu, int64_t number, const c
     if (!families[i]->plan(cpu, &blank, 2, &choice)) continue;
     counts[i]++;
     spreads += strcmp(choice.variant, "sums spread") == 0;
-    eini_lanes_job j;
-    if (families[i] == &eini_lanes_family && eini_lanes_take(&j, &t->c, cpu->is.isa))
-      stored += j.to.step == 1;
+    count_lanes(families[i], &t->c, cpu, &choice);
     region scratch = region_new((choice.scratch + 63) / 64 * 64, 1);
     for (int whole = 1; whole >= 0 && !bad; whole--) {
       memcpy(t->out.mem.data, old, bytes);
@@ -622,12 +638,14 @@ int main(int argc, char **argv) {
   }
   for (int i = 0; i < FAMILIES; i++) printf("%s %ld ", families[i]->name, counts[i]);
   const int none = spreads == 0 || counts[FAMILIES - 2] == 0 || counts[FAMILIES - 1] == 0 ||
-                   stored == 0 || stored == counts[FAMILIES - 2];
+                   stored == 0 || stored == counts[FAMILIES - 2] || past[0] == 0 || past[1] == 0 ||
+                   joined[0] == 0 || joined[1] == 0;
   if (count >= 1000 && only < 0 && none) {
     printf("\nno sums over short runs, or no pieces turned to lanes\n");
     return 1;
   }
-  printf("sums spread %ld, lanes stored at once %ld\nok %lld cases\n", spreads, stored,
+  printf("sums spread %ld, lanes stored at once %ld, past the caches %ld and %ld, joined %ld and "
+         "%ld\nok %lld cases\n", spreads, stored, past[0], past[1], joined[0], joined[1],
          (long long)count);
   return 0;
 }

@@ -9,15 +9,24 @@ EINI_VAT EINI_INLINE EINI_V EINI_FN(sums_op)(const int op, EINI_V x, EINI_V y) {
 }
 
 // The other chains of an extremum start with the first one's vector, and its last vector is a whole
-// one: some of it is seen twice.
+// one: some of it is seen twice. Long runs are read four pages at a time: what is read ahead by the
+// machine itself stays within a page.
 EINI_VAT EINI_INLINE void EINI_FN(sums_along)(const int op, int64_t runs, int64_t step, int64_t to,
                                               int64_t len, const void *xp, void *sums) {
   const EINI_V zero = EINI_VSET(0);
+  const int64_t page = EINI_PAGE_BYTES / EINI_VBYTES;
   const EINI_VU *x = (const EINI_VU *)xp;
   EINI_VU *y = (EINI_VU *)sums;
   for (int64_t r = 0; r < runs; r++, x += step, y += to) {
     EINI_V u = EINI_VLOAD(y), u1 = op == 0 ? zero : u, u2 = u1, u3 = u1;
     int64_t l = 0;
+    for (; l + 4 * page <= len; l += 3 * page)
+      for (const int64_t end = l + page; l < end; l += EINI_VW) {
+        u = EINI_FN(sums_op)(op, u, EINI_VLOAD(x + l));
+        u1 = EINI_FN(sums_op)(op, u1, EINI_VLOAD(x + l + page));
+        u2 = EINI_FN(sums_op)(op, u2, EINI_VLOAD(x + l + 2 * page));
+        u3 = EINI_FN(sums_op)(op, u3, EINI_VLOAD(x + l + 3 * page));
+      }
     for (; l + 4 * EINI_VW <= len; l += 4 * EINI_VW) {
       u = EINI_FN(sums_op)(op, u, EINI_VLOAD(x + l));
       u1 = EINI_FN(sums_op)(op, u1, EINI_VLOAD(x + l + EINI_VW));

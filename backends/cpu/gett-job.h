@@ -3,12 +3,6 @@
 // One thread's part of a contraction: tiles of a box, and how their results are stored.
 // ================================================================================================
 
-// A line to be streamed: bytes [from, to) so far, which follow each other; line NULL: none.
-typedef struct eini_gett_carry {
-  char *line;
-  int64_t from, to;
-  char bytes[64];
-} eini_gett_carry;
 enum { EINI_GETT_CARRIES = 2048 };  // at most; a power of 2
 
 typedef struct eini_gett_job {
@@ -43,128 +37,10 @@ typedef struct eini_gett_job {
   uintptr_t soon_base;
   int64_t wait;                  // tiles before they are asked for
   const char *then_u;            // the next panel of U, to be asked for first; NULL: none
-  eini_gett_carry *carry;        // [carries]
+  eini_tail *carry;             // [carries]
   int64_t carries;               // a power of 2
   int chained;                   // what runs leave over waits for the runs behind them
 } eini_gett_job;
-
-// Writes past the caches: whole lines only. What does not fill a line waits in a carry; pieces that
-// follow each other in the output complete each other's lines, also from call to call.
-
-#if EINI_CPU_X86
-EINI_T256 static void eini_gett_lines_y(char *to, const char *from, int64_t bytes) {
-  for (int64_t i = 0; i < bytes; i += 32)
-    _mm256_stream_pd((double *)(void *)(to + i),
-                     _mm256_loadu_pd((const double *)(const void *)(from + i)));
-}
-
-// The last 64 - n of 64 bytes.
-#define EINI_GETT_FROM(n) ((__mmask64)(~0ull << (n)))
-
-// `count` pieces of `bytes`, at least a line, `stride` apart, that belong at c->line + c->to. Loads
-// may go on past a piece, for scratch memory does.
-EINI_T512 static void eini_gett_put_z(eini_gett_carry *c, const char *src, int64_t bytes,
-                                      int64_t count, int64_t stride) {
-  char *line = c->line;
-  int64_t at = 0, left = bytes * count;  // at: in the current piece
-  if (c->to > 0) {
-    const __m512i x = _mm512_mask_loadu_epi8(_mm512_loadu_si512(c->bytes), EINI_GETT_FROM(c->to),
-                                             (const void *)((uintptr_t)src - (uintptr_t)c->to));
-    if (c->from == 0) _mm512_stream_si512((__m512i *)(void *)line, x);
-    else _mm512_mask_storeu_epi8(line, EINI_GETT_FROM(c->from), x);
-    at = 64 - c->to, left -= at, line += 64;
-  }
-  for (; left > 0; left -= 64, line += 64, at += 64) {
-    __m512i x = _mm512_loadu_si512(src + at);
-    if (at + 64 > bytes && left > bytes - at) {
-      const int64_t had = bytes - at;
-      src += stride, at = -had;
-      x = _mm512_mask_loadu_epi8(x, EINI_GETT_FROM(had),
-                                 (const void *)((uintptr_t)src - (uintptr_t)had));
-    }
-    if (left < 64) {
-      _mm512_storeu_si512(c->bytes, x);
-      break;
-    }
-    _mm512_stream_si512((__m512i *)(void *)line, x);
-  }
-  c->line = line, c->from = 0, c->to = left;
-}
-#undef EINI_GETT_FROM
-
-// The same where every piece is a number of half lines and belongs at one: two stores that follow
-// each other fill a line.
-EINI_T256 static void eini_gett_put_halves(char *to, const char *src, int64_t bytes, int64_t count,
-                                           int64_t stride) {
-  for (; count > 0; count--, src += stride)
-    for (int64_t i = 0; i < bytes; i += 32, to += 32)
-      _mm256_stream_pd((double *)(void *)to,
-                       _mm256_loadu_pd((const double *)(const void *)(src + i)));
-}
-#endif  // EINI_CPU_X86
-
-static void eini_gett_lines(const eini_gett_job *j, char *to, const char *from, int64_t bytes) {
-#if EINI_CPU_X86
-  if (j->cpu->isa != EINI_ISA_PLAIN) {
-    eini_gett_lines_y(to, from, bytes);
-    return;
-  }
-#else
-  (void)j;
-#endif
-  memcpy(to, from, (size_t)bytes);
-}
-
-// Writes what waits.
-static void eini_gett_send(eini_gett_carry *c) {
-  if (c->from < c->to) memcpy(c->line + c->from, c->bytes + c->from, (size_t)(c->to - c->from));
-  c->from = c->to = 0, c->line = NULL;
-}
-
-static void eini_gett_put_any(const eini_gett_job *j, eini_gett_carry *c, const char *src,
-                              int64_t bytes) {
-  for (int64_t i = 0; i < bytes;) {
-    int64_t n = eini_min64(64 - c->to, bytes - i);
-    if (c->to == 0 && n == 64) {
-      n = (bytes - i) / 64 * 64;
-      eini_gett_lines(j, c->line, src + i, n);
-      c->line += n;
-    } else {
-      memcpy(c->bytes + c->to, src + i, (size_t)n);
-      c->to += n;
-    }
-    i += n;
-    if (c->to < 64) continue;
-    if (c->from == 0) eini_gett_lines(j, c->line, c->bytes, 64);
-    else memcpy(c->line + c->from, c->bytes + c->from, (size_t)(64 - c->from));
-    c->line += 64, c->from = c->to = 0;
-  }
-}
-
-// `turn`: the same for pieces that may follow each other in the output.
-static void eini_gett_put(eini_gett_job *j, int64_t turn, char *dst, const char *src,
-                          int64_t bytes, int64_t count, int64_t stride) {
-  eini_gett_carry *c = j->carry + (turn & (j->carries - 1));
-#if EINI_CPU_X86
-  if (j->cpu->isa != EINI_ISA_PLAIN && ((uintptr_t)dst & 63) == 0 && bytes % 32 == 0 &&
-      bytes * count % 64 == 0) {
-    eini_gett_put_halves(dst, src, bytes, count, stride);
-    return;
-  }
-#endif
-  if (c->line == NULL || dst != c->line + c->to) {
-    eini_gett_send(c);
-    c->from = c->to = (int64_t)((uintptr_t)dst & 63);
-    c->line = dst - c->from;
-  }
-#if EINI_CPU_X86
-  if (j->cpu->isa == EINI_ISA_AVX512 && bytes >= 64) {
-    eini_gett_put_z(c, src, bytes, count, stride);
-    return;
-  }
-#endif
-  for (; count > 0; count--, src += stride) eini_gett_put_any(j, c, src, bytes);
-}
 
 #define EINI_GETT_EACH(T)                                                   \
   for (int64_t i = 0; i < n; i++)                                           \
@@ -201,7 +77,8 @@ static void eini_gett_store(eini_gett_job *j, int64_t p, int64_t n, int64_t u, i
   if (j->stream) {
     const int64_t run = p / (j->v.whole > j->v.run ? j->v.whole : j->v.step);
     const int follow = n == j->v.whole && eini_gett_follows(j);
-    eini_gett_put(j, follow ? run : run * j->u.n + u, dst, row, n * size, count, ld);
+    const int64_t turn = follow ? run : run * j->u.n + u;
+    eini_tail_put(j->cpu->isa, j->carry + (turn & (j->carries - 1)), dst, row, n * size, count, ld);
     return;
   }
   for (; count > 0; count--, row += ld, dst += n * size)

@@ -432,8 +432,8 @@ static size_t eini_gett_layout(const eini_cpu *cpu, const ein_contract *c,
                                               (p->keep ? p->nu : 2 * kit->nu));
   j->carries = p->past ? eini_gett_carries(p) : 0;
   if (p->past)
-    j->carry = (eini_gett_carry *)(void *)eini_gett_take(
-        base, &at, j->carries * (int64_t)sizeof(eini_gett_carry));
+    j->carry = (eini_tail *)(void *)eini_gett_take(
+        base, &at, j->carries * (int64_t)sizeof(eini_tail));
   j->edge = eini_gett_take(base, &at, p->lanes * kit->nu * kit->size);
   if (!c->plain_out && !c->scaled) {
     j->off = (int64_t *)(void *)eini_gett_take(base, &at, 8 * EIN_POINTS * (c->nextra + 1));

@@ -352,7 +352,7 @@ static ein_status eini_gett_run(const eini_cpu *cpu, const ein_contract *c,
     eini_gett_batch(&j, at, vr, ur, p.keep);
   }
   eini_gett_end(cpu, &j.kit);
-  for (int64_t i = 0; j.stream && i < j.carries; i++) eini_gett_send(&j.carry[i]);
+  for (int64_t i = 0; j.stream && i < j.carries; i++) eini_tail_send(&j.carry[i]);
   if (j.stream) eini_stream_end();
   eini_cpu_packed(cpu, j.v.packed + j.u.packed);
   return EIN_OK;

@@ -13,7 +13,7 @@ typedef struct eini_lanes_three {
   const ein_contract *c;
   const eini_dir_kern *kern;
   eini_lanes_by by;
-  int axis;                    // of the batch
+  int axis, past;              // of the batch; see EINI_LANES_PAST
   int64_t size, lanes;         // values of it; of a block
   int64_t nd, nk, nm, nn;
   eini_lanes_move move[3];     // step 1: in place, without a block
@@ -54,8 +54,11 @@ static eini_lanes_axes eini_lanes_three_axes(const eini_lanes_three *j, int i) {
 }
 
 static size_t eini_lanes_three_carve(eini_lanes_three *j, char *base) {
+  eini_lanes_axes axes[3];
   int64_t most = 0;
   size_t used = 0;
+  for (int i = 0; i < 3; i++) axes[i] = eini_lanes_three_axes(j, i);
+  j->by.apart = eini_lanes_apart(&j->by, j->lanes, 3, j->move, axes);
   j->pk = (int64_t *)(void *)eini_carve(base, &used, j->nk, 8);
   j->qk = (int64_t *)(void *)eini_carve(base, &used, j->nk, 8);
   j->prow = (int64_t *)(void *)eini_carve(base, &used, j->nm, 8);
@@ -66,8 +69,10 @@ static size_t eini_lanes_three_carve(eini_lanes_three *j, char *base) {
     j->d[i] = (int64_t *)(void *)eini_carve(base, &used, j->nd, 8);
     if (j->move[i].step == 1) continue;
     most = eini_max64(most, j->move[i].piece.n);
-    eini_lanes_carve_move(&j->move[i], j->lanes * j->by.size, base, &used);
+    eini_lanes_carve_move(&j->by, &j->move[i], j->lanes,
+                          eini_lanes_joins(&j->by, &j->move[i], &axes[i]), base, &used);
   }
+  if (j->past) eini_lanes_carve_past(&j->by, &j->move[EINI_LANES_Y], j->lanes, base, &used);
   eini_lanes_carve_by(&j->by, most, base, &used);
   return used;
 }
@@ -123,8 +128,9 @@ static ein_status eini_lanes_three_run(const eini_cpu *cpu, const ein_contract *
   eini_lanes_three j;
   int64_t behind[3] = {0, 0, 0}, tabled = -1;
   if (!eini_lanes_three_take(&j, c, cpu->isa)) return EIN_ERR_INTERNAL;
-  j.lanes = choice->state[EINI_LANES_BLOCK];
+  j.lanes = choice->state[EINI_LANES_BLOCK], j.past = (int)choice->state[EINI_LANES_PAST];
   eini_lanes_three_carve(&j, (char *)scratch);
+  eini_lanes_begin(&j.move[EINI_LANES_Y]);
   for (int i = 0; i < 3; i++) {
     if (j.move[i].step == 1) continue;
     const eini_lanes_axes axes = eini_lanes_three_axes(&j, i);
@@ -134,22 +140,24 @@ static ein_status eini_lanes_three_run(const eini_cpu *cpu, const ein_contract *
   const int64_t from = j.axis == 0 ? part->batch[0] / j.nd : 0;
   const int64_t to = j.axis == 0 ? part->batch[1] / j.nd : j.size, z = j.by.size;
   const char *in[2] = {c->p.base[0], c->q.base[0]};
-  for (int64_t e = from, n; e < to; e += n) {
-    n = eini_min64(j.lanes, to - e);
-    const int64_t lanes = eini_up(n, j.kern->lanes);
-    if (lanes != tabled) eini_lanes_three_tables(&j, tabled = lanes);
+  const int64_t safe = eini_min64(j.size - eini_max64(behind[0], behind[1]), to - behind[2]);
+  eini_lanes_range r;
+  for (int64_t e = from; e < to; e += r.n) {
+    r = eini_lanes_next(&j.by, 3, j.move, j.lanes, to - e, safe - e, j.kern->lanes);
+    if (r.lanes != tabled) eini_lanes_three_tables(&j, tabled = r.lanes);
     for (int i = 0; i < 2; i++) {
       const char *at = in[i] + e * j.move[i].step * z;
       j.base[i] = j.move[i].block;
       if (j.move[i].step == 1) j.base[i] = (char *)(uintptr_t)at;
-      else eini_lanes_in(&j.by, &j.move[i], at, n, j.size - behind[i] - e, lanes);
+      else eini_lanes_in(&j.by, &j.move[i], at, &r);
     }
-    const eini_lanes_move *y = &j.move[EINI_LANES_Y];
+    eini_lanes_move *y = &j.move[EINI_LANES_Y];
     char *out = c->out + e * y->step * z;
     j.base[EINI_LANES_Y] = y->step == 1 ? out : y->block;
-    eini_lanes_three_multiply(&j, n, lanes);
-    if (y->step != 1) eini_lanes_out(&j.by, y, out, n, to - behind[EINI_LANES_Y] - e, lanes);
+    eini_lanes_three_multiply(&j, r.n, r.lanes);
+    if (y->step != 1) eini_lanes_out(&j.by, y, out, &r);
   }
+  eini_lanes_end(&j.move[EINI_LANES_Y]);
   return EIN_OK;
 }
 
@@ -176,13 +184,14 @@ static double eini_lanes_three_seconds(const eini_rated *cpu, const eini_lanes_t
   const double tiles = (double)(j->nd * j->nn) * ceil((double)j->nm / j->kern->rows);
   double turned = 0, bytes = 0, pages = 0;
   for (int i = 0; i < 3; i++) {
-    bytes += size * (double)j->move[i].piece.n * (double)j->by.size * (i == EINI_LANES_Y ? 2 : 1);
+    const int twice = i == EINI_LANES_Y && !j->past;
+    bytes += size * (double)j->move[i].piece.n * (double)j->by.size * (1 + twice);
     const eini_lanes_axes axes = eini_lanes_three_axes(j, i);
     if (j->move[i].step == 1) {
       pages += eini_lanes_pages(&axes, INT64_MAX / j->by.size, j->by.size) / j->kern->lanes;
       continue;
     }
-    turned += eini_lanes_granules(&j->by, &axes);
+    turned += eini_lanes_granules(&j->by, &j->move[i], &axes);
     pages += eini_lanes_pages(&axes, j->move[i].step, j->by.size);
   }
   const double one = fmax(rows * k * EINI_LANES_LOAD, tiles * k * 4) + tiles * EINI_LANES_TILE;
@@ -211,14 +220,19 @@ static int eini_lanes_three_plan(const eini_rated *cpu, const ein_contract *c, i
   int64_t each = 0;
   if (!eini_lanes_able(c) || !eini_lanes_three_take(&j, c, cpu->is.isa)) return 0;
   if (!eini_lanes_three_fits(&j)) return 0;
+  const double all = (double)(j.size * j.by.size);
+  j.past = j.move[EINI_LANES_Y].step != 1 &&
+           eini_lanes_past(cpu, &j.move[EINI_LANES_Y], all * (double)j.move[EINI_LANES_Y].piece.n,
+                           all * (double)(j.move[0].piece.n + j.move[1].piece.n));
   for (int i = 0; i < 3; i++)
     each += j.move[i].step == 1 ? 0 : (j.move[i].piece.n + 1) * j.by.size;
+  each += j.past * j.move[EINI_LANES_Y].piece.n * j.by.size;
   j.lanes = eini_lanes_blocks(cpu, j.kern, each, j.size, j.axis == 0 ? j.nd : 0, 0, choice);
   choice->scratch = eini_lanes_three_carve(&j, NULL);
   choice->seconds = cpu->call + 1e-7 +
                     eini_lanes_three_seconds(cpu, &j) / eini_dir_threads(choice, width);
   choice->traffic = eini_lanes_three_traffic(cpu, &j);
-  choice->state[EINI_LANES_BLOCK] = j.lanes;
+  choice->state[EINI_LANES_BLOCK] = j.lanes, choice->state[EINI_LANES_PAST] = j.past;
   eini_cpu_name(choice, "lanes of batch");
   return 1;
 }

@@ -11,17 +11,21 @@
 //                                          steps by single reals there, tiles store at once
 // d: the other indices of X that the output has. A is small, and stays in the first-level cache.
 // What a vector reads behind the end of a piece is another's, and what it writes there is written
-// again by the next: the last values of a part, and of X, go through memory of their own.
+// again by the next: the last values of a part, and of X, go through memory of their own. Pieces
+// shorter than a vector that follow each other are turned as one where each lane has its own run of
+// values: lane i of granule v then holds value i * G + v of a block of G granules.
 
 // n times: a granule of rows at src + r[i], of as many reals each, turned to dst + o[j].
 typedef void (*eini_lanes_turn)(int64_t n, const void *src, const int64_t *r, int64_t ss,
                                 void *dst, const int64_t *o, int64_t ds);
 
 enum {
-  EINI_LANES_BLOCK,         // word of ein_choice.state: lanes of a block
+  EINI_LANES_BLOCK,         // words of ein_choice.state: lanes of a block
+  EINI_LANES_PAST,          // the output goes past the caches
   EINI_LANES_PIECE = 256,   // reals of a piece at most
   EINI_LANES_SMALL = 4096,  // reals of A at most
-  EINI_LANES_MOST = 8       // of a granule
+  EINI_LANES_MOST = 8,      // of a granule
+  EINI_LANES_JOINED = 32    // reals of a piece at most that is turned with others
 };
 
 // The reals of a piece in the order of memory: their offsets, and their rows in a block.
@@ -33,7 +37,7 @@ typedef struct eini_lanes_piece {
 typedef struct eini_lanes_by {
   eini_lanes_turn turn;
   int64_t size, pitch;         // bytes of a real; reals of one of the last values
-  int granule;
+  int isa, granule, apart;     // apart: each lane has its own run of values
   char *some;
 } eini_lanes_by;
 
@@ -42,6 +46,9 @@ typedef struct eini_lanes_move {
   eini_lanes_piece piece;
   int64_t step;
   char *block;                 // its lanes
+  int64_t *joined, granules;   // where reals of pieces turned as one are; NULL: one by one
+  char *stage;                 // pieces on their way past the caches, or NULL
+  eini_tail *carry;
 } eini_lanes_move;
 
 typedef struct eini_lanes_job {
@@ -54,14 +61,15 @@ typedef struct eini_lanes_job {
   const ein_side *x, *a;
   int64_t size, lanes;         // values of the index; see EINI_LANES_BLOCK
   int64_t nd, nk, nm;
-  eini_lanes_move in, to;      // X, the output
+  int past;                    // see EINI_LANES_PAST
+  eini_lanes_move move[2];     // X, the output
   int64_t *pk, *qk, *prow, *orow, *od;
 } eini_lanes_job;
 
 // turn is NULL where the instruction set has none.
 static void eini_lanes_by_of(int isa, ein_dtype type, eini_lanes_by *by) {
   const int wide = type == EIN_F64;
-  by->size = (int64_t)ein_dtype_size(type), by->turn = NULL;
+  by->size = (int64_t)ein_dtype_size(type), by->turn = NULL, by->isa = isa;
 #if EINI_CPU_X86
   if (isa == EINI_ISA_AVX512) {
     by->granule = 8;
@@ -107,8 +115,8 @@ static int eini_lanes_take(eini_lanes_job *j, const ein_contract *c, int isa) {
   if (j->axis < 0 || j->kern == NULL || j->by.turn == NULL) return 0;
   for (int i = 0; i < j->row[0]->n; i++) j->nd *= i == j->axis ? 1 : j->row[0]->extent[i];
   j->size = j->row[0]->extent[j->axis];
-  j->in.step = j->x->row[0][j->axis], j->to.step = j->out[0][j->axis];
-  j->in.piece.n = j->nd * j->nk, j->to.piece.n = j->nd * j->nm;
+  j->move[0].step = j->x->row[0][j->axis], j->move[1].step = j->out[0][j->axis];
+  j->move[0].piece.n = j->nd * j->nk, j->move[1].piece.n = j->nd * j->nm;
   return 1;
 }
 
@@ -154,11 +162,48 @@ static int64_t eini_lanes_run(const eini_lanes_piece *p, int64_t i) {
   return n;
 }
 
-// The tables of a piece, and its lanes.
-static void eini_lanes_carve_move(eini_lanes_move *m, int64_t bytes, char *base, size_t *used) {
+// Pieces that are one run, end where the next begins, and fill no granules.
+static int eini_lanes_joins(const eini_lanes_by *by, const eini_lanes_move *m,
+                            const eini_lanes_axes *a) {
+  int64_t run = 1;
+  for (int i = a->n - 1; i >= 0; i--) {
+    if (a->extent[i] > 1 && a->stride[i] != run) return 0;
+    run *= a->extent[i];
+  }
+  return run == m->step && run % by->granule != 0 && run <= EINI_LANES_JOINED;
+}
+
+// May each lane have its own run of values? Where all is turned, and pieces are turned as one.
+static int eini_lanes_apart(const eini_lanes_by *by, int64_t lanes, int n,
+                            const eini_lanes_move *m, const eini_lanes_axes *axes) {
+  int some = 0;
+  for (int i = 0; i < n; i++) {
+    if (m[i].step == 1) return 0;
+    if (!eini_lanes_joins(by, &m[i], &axes[i])) continue;
+    if (lanes / by->granule * m[i].piece.n < by->granule) return 0;
+    some = 1;
+  }
+  return some;
+}
+
+// The tables of a piece, and so many lanes.
+static void eini_lanes_carve_move(const eini_lanes_by *by, eini_lanes_move *m, int64_t lanes,
+                                  int joins, char *base, size_t *used) {
+  const int64_t each = by->apart && joins ? lanes / by->granule : 0;
   m->piece.off = (int64_t *)(void *)eini_carve(base, used, m->piece.n, 8);
   m->piece.row = (int64_t *)(void *)eini_carve(base, used, m->piece.n, 8);
-  m->block = (char *)eini_carve(base, used, m->piece.n + 1, bytes);  // and what is of no piece
+  m->joined = (int64_t *)(void *)eini_carve(base, used, each * m->piece.n, 8);
+  if (each == 0) m->joined = NULL;
+  m->granules = -1;
+  m->block = (char *)eini_carve(base, used, m->piece.n + 1, lanes * by->size);  // and of no piece
+}
+
+// Room for the output's pieces of so many lanes, which go past the caches.
+static void eini_lanes_carve_past(const eini_lanes_by *by, eini_lanes_move *m, int64_t lanes,
+                                  char *base, size_t *used) {
+  const int64_t reals = lanes * m->piece.n + EINI_LANES_MOST;
+  m->carry = (eini_tail *)(void *)eini_carve(base, used, 1, (int64_t)sizeof *m->carry);
+  m->stage = (char *)eini_carve(base, used, reals * by->size + 64, 1);  // loads go on behind it
 }
 
 // For pieces of `most` reals at most.
@@ -168,44 +213,87 @@ static void eini_lanes_carve_by(eini_lanes_by *by, int64_t most, char *base, siz
 }
 
 static size_t eini_lanes_carve(eini_lanes_job *j, char *base) {
-  const int64_t bytes = j->lanes * j->by.size;
+  const eini_lanes_axes axes[2] = {eini_lanes_piece_axes(j, 0), eini_lanes_piece_axes(j, 1)};
   size_t used = 0;
+  j->by.apart = eini_lanes_apart(&j->by, j->lanes, 2, j->move, axes);
   j->pk = (int64_t *)(void *)eini_carve(base, &used, j->nk, 8);
   j->qk = (int64_t *)(void *)eini_carve(base, &used, j->nk, 8);
   j->prow = (int64_t *)(void *)eini_carve(base, &used, j->nm, 8);
   j->orow = (int64_t *)(void *)eini_carve(base, &used, j->nm, 8);
   j->od = (int64_t *)(void *)eini_carve(base, &used, j->nd, 8);
-  eini_lanes_carve_by(&j->by, eini_max64(j->in.piece.n, j->to.piece.n), base, &used);
-  eini_lanes_carve_move(&j->in, bytes, base, &used);
-  if (j->to.step != 1) eini_lanes_carve_move(&j->to, bytes, base, &used);
+  eini_lanes_carve_by(&j->by, eini_max64(j->move[0].piece.n, j->move[1].piece.n), base, &used);
+  for (int i = 0; i < 2; i++)
+    if (j->move[i].step != 1)
+      eini_lanes_carve_move(&j->by, &j->move[i], j->lanes,
+                            eini_lanes_joins(&j->by, &j->move[i], &axes[i]), base, &used);
+  if (j->past) eini_lanes_carve_past(&j->by, &j->move[1], j->lanes, base, &used);
   return used;
 }
 
-// n values from the one at p on, as lanes of a block; of so many (safe) a granule of reals may be
-// read, wherever their runs end. Lanes behind them are as the last one.
-static void eini_lanes_in(const eini_lanes_by *by, const eini_lanes_move *m, const char *p,
-                          int64_t n, int64_t safe, int64_t lanes) {
+// A block's values: n of them, whole granules of which are turned at once, in rows of so many
+// lanes.
+typedef struct eini_lanes_range {
+  int64_t n, whole, lanes;
+} eini_lanes_range;
+
+// The next block of `left` values, of which `safe` may be turned by whole granules. Pieces turned
+// as one fill a granule: fewer are turned one by one.
+static eini_lanes_range eini_lanes_next(const eini_lanes_by *by, int nmove,
+                                        const eini_lanes_move *m, int64_t lanes, int64_t left,
+                                        int64_t safe, int64_t vector) {
+  eini_lanes_range b;
+  b.n = eini_min64(lanes, left), b.whole = eini_max64(eini_min64(b.n, safe), 0) / by->granule;
+  for (int i = 0; i < nmove && by->apart && b.whole > 1; i++)
+    if (m[i].joined != NULL && b.whole * m[i].piece.n < by->granule)
+      b.n = by->granule, b.whole = 1;
+  b.lanes = eini_up(b.n, vector);
+  return b;
+}
+
+// Places in the block of the reals of pieces turned as one.
+static void eini_lanes_join(const eini_lanes_by *by, eini_lanes_move *m,
+                            const eini_lanes_range *x) {
+  int64_t *to = m->joined;
+  if (m->granules == x->whole) return;
+  m->granules = x->whole;
+  for (int64_t v = 0; v < x->whole; v++)
+    for (int64_t i = 0; i < m->piece.n; i++)
+      *to++ = m->piece.row[i] * x->lanes + v * by->granule;
+}
+
+// Values from the one at p on, as lanes of a block; lanes behind them are as the last one.
+static void eini_lanes_in(const eini_lanes_by *by, eini_lanes_move *m, const char *p,
+                          const eini_lanes_range *b) {
   const eini_lanes_piece *x = &m->piece;
-  const int64_t g = by->granule, z = by->size, step = m->step;
-  const int64_t whole = eini_max64(eini_min64(n, safe), 0) / g;
-  int64_t r[EINI_LANES_MOST], o[EINI_LANES_MOST], some[EINI_LANES_MOST];
-  for (int64_t i = 0; i < g; i++) r[i] = i * step, some[i] = i * by->pitch;
-  for (int64_t i = 0, run; i < x->n && whole > 0; i += run) {
+  const int64_t g = by->granule, z = by->size, step = m->step, lanes = b->lanes;
+  const int64_t lane = by->apart ? b->whole * step : step, next = by->apart ? step : g * step;
+  int64_t r[EINI_LANES_MOST], o[EINI_LANES_MOST], some[EINI_LANES_MOST], i = 0;
+  for (int64_t h = 0; h < g; h++) r[h] = h * lane, some[h] = h * by->pitch;
+  if (m->joined != NULL && b->whole * x->n >= g) {
+    eini_lanes_join(by, m, b);
+    for (int64_t t = 0, all = b->whole * x->n; t < all; t += g) {
+      const int64_t from = eini_min64(t, all - g);
+      by->turn(1, p + from * z, r, 0, m->block, m->joined + from, 0);
+    }
+    i = x->n;
+  }
+  for (int64_t run; i < x->n && b->whole > 0; i += run) {
     run = eini_lanes_run(x, i);
     for (int64_t t = 0; t < run; t += g) {
       const int64_t from = run < g ? 0 : eini_min64(t, run - g);
       for (int64_t h = 0; h < g; h++)
         o[h] = (from + h < run ? x->row[i + from + h] : x->n) * lanes;
-      by->turn(whole, p + (x->off[i] + from) * z, r, g * step, m->block, o, g);
+      by->turn(b->whole, p + (x->off[i] + from) * z, r, next, m->block, o, g);
     }
   }
-  for (int64_t e = whole * g; e < lanes; e += g) {
+  for (int64_t h = 0; h < g; h++) r[h] = h * step;
+  for (int64_t e = b->whole * g; e < lanes; e += g) {
     for (int64_t h = 0; h < g; h++) {
-      const char *from = p + eini_min64(e + h, n - 1) * step * z;
+      const char *from = p + eini_min64(e + h, b->n - 1) * step * z;
       char *to = by->some + h * by->pitch * z;
-      for (int64_t i = 0, run; i < x->n; i += run, to += run * z) {
-        run = eini_lanes_run(x, i);
-        memcpy(to, from + x->off[i] * z, (size_t)(run * z));
+      for (int64_t k = 0, run; k < x->n; k += run, to += run * z) {
+        run = eini_lanes_run(x, k);
+        memcpy(to, from + x->off[k] * z, (size_t)(run * z));
       }
     }
     for (int64_t t = 0; t < x->n; t += g) {
@@ -215,27 +303,59 @@ static void eini_lanes_in(const eini_lanes_by *by, const eini_lanes_move *m, con
   }
 }
 
-// The pieces of n values of the output, of which those from `safe` on may not write behind theirs.
-static void eini_lanes_out(const eini_lanes_by *by, const eini_lanes_move *m, char *p, int64_t n,
-                           int64_t safe, int64_t lanes) {
+// The pieces of the output's values from the one at p on.
+static void eini_lanes_leave(const eini_lanes_by *by, eini_lanes_move *m, char *p,
+                           const eini_lanes_range *b) {
   const eini_lanes_piece *y = &m->piece;
-  const int64_t g = by->granule, z = by->size, step = m->step, all = y->n;
-  const int64_t whole = eini_max64(eini_min64(n, safe), 0) / g;
-  int64_t r[EINI_LANES_MOST], o[EINI_LANES_MOST], some[EINI_LANES_MOST];
-  for (int64_t i = 0; i < g; i++) o[i] = i * step, some[i] = i * by->pitch;
-  for (int64_t t = 0; t < all; t += g) {
+  const int64_t g = by->granule, z = by->size, step = m->step, all = y->n, lanes = b->lanes;
+  const int64_t lane = by->apart ? b->whole * step : step, next = by->apart ? step : g * step;
+  int64_t r[EINI_LANES_MOST], o[EINI_LANES_MOST], some[EINI_LANES_MOST], t = 0;
+  for (int64_t i = 0; i < g; i++) o[i] = i * lane, some[i] = i * by->pitch;
+  if (m->joined != NULL && b->whole * all >= g) {
+    eini_lanes_join(by, m, b);
+    for (const int64_t end = b->whole * all; t < end; t += g) {
+      const int64_t from = eini_min64(t, end - g);
+      by->turn(1, m->block, m->joined + from, 0, p + from * z, o, 0);
+    }
+    t = all;
+  }
+  for (; t < all && b->whole > 0; t += g) {
     const int64_t from = all < g ? 0 : eini_min64(t, all - g);
     for (int64_t h = 0; h < g; h++) r[h] = y->row[eini_min64(from + h, all - 1)] * lanes;
-    by->turn(whole, m->block, r, g, p + from * z, o, g * step);
+    by->turn(b->whole, m->block, r, g, p + from * z, o, next);
   }
-  for (int64_t e = whole * g; e < n; e += g) {
-    for (int64_t t = 0; t < all; t += g) {
+  for (int64_t e = b->whole * g; e < b->n; e += g) {
+    for (t = 0; t < all; t += g) {
       for (int64_t h = 0; h < g; h++) r[h] = y->row[eini_min64(t + h, all - 1)] * lanes;
       by->turn(1, m->block + e * z, r, 0, by->some + t * z, some, 0);
     }
-    for (int64_t h = 0; h < g && e + h < n; h++)
+    for (int64_t h = 0; h < g && e + h < b->n; h++)
       memcpy(p + (e + h) * step * z, by->some + h * by->pitch * z, (size_t)(all * z));
   }
+}
+
+// The same, past the caches where it is to be.
+static void eini_lanes_out(const eini_lanes_by *by, eini_lanes_move *m, char *p,
+                           const eini_lanes_range *b) {
+  eini_lanes_leave(by, m, m->stage != NULL ? m->stage : p, b);
+  if (m->stage != NULL)
+    eini_tail_put(by->isa, m->carry, p, m->stage, b->n * m->step * by->size, 1, 0);
+}
+
+static void eini_lanes_begin(eini_lanes_move *m) {
+  if (m->stage != NULL) memset(m->carry, 0, sizeof *m->carry);
+}
+
+static void eini_lanes_end(eini_lanes_move *m) {
+  if (m->stage == NULL) return;
+  eini_tail_send(m->carry);
+  eini_stream_end();
+}
+
+// Shall an output of so many bytes go past the caches? Where its pieces follow each other.
+static int eini_lanes_past(const eini_rated *cpu, const eini_lanes_move *m, double out,
+                           double in) {
+  return EINI_STREAM_LINE > 0 && m->step == m->piece.n && eini_cpu_past_with(cpu, out, in);
 }
 
 // A row of lanes, of all rows of A.
@@ -261,13 +381,13 @@ static void eini_lanes_multiply(const eini_lanes_job *j, const char *a, char *y,
   for (int64_t h = 0; h < j->nk / inner; h++) j->qk[h] = h * inner * row;
   eini_dir_tile t = {j->nk / inner, inner, k->n > 0 ? j->a->k[0][k->n - 1] : 0, row,
                      j->pk, j->qk, NULL, NULL, a, NULL, NULL, 0, 0};
-  if (j->to.step == 1) {
+  if (j->move[1].step == 1) {
     for (int64_t d = 0; d < j->nd; d++)
-      eini_lanes_row(j, &t, j->in.block + d * lanes * z, y + j->od[d] * z, n);
+      eini_lanes_row(j, &t, j->move[0].block + d * lanes * z, y + j->od[d] * z, n);
     return;
   }
   for (int64_t i = 0; i < j->nm; i++) j->orow[i] = i * row;
-  eini_lanes_row(j, &t, j->in.block, j->to.block, row);
+  eini_lanes_row(j, &t, j->move[0].block, j->move[1].block, row);
 }
 
 // Offsets of n positions of some axes but one: of what is in place by its strides, else of rows of
@@ -285,12 +405,12 @@ static void eini_lanes_offsets(const ein_axes *x, int but, const int64_t *stride
 static void eini_lanes_tables(eini_lanes_job *j) {
   const ein_axes *k = &j->c->k, *m = j->row[1];
   const eini_lanes_axes in = eini_lanes_piece_axes(j, 0);
-  eini_lanes_enumerate(&in, &j->in.piece);
+  eini_lanes_enumerate(&in, &j->move[0].piece);
   eini_gett_table(k->n > 0 ? k->n - 1 : 0, k->extent, j->a->k[0], 1, 1, j->pk);
   eini_gett_table(m->n, m->extent, j->a->row[0], 1, 1, j->prow);
-  if (j->to.step != 1) {
+  if (j->move[1].step != 1) {
     const eini_lanes_axes to = eini_lanes_piece_axes(j, 1);
-    eini_lanes_enumerate(&to, &j->to.piece);
+    eini_lanes_enumerate(&to, &j->move[1].piece);
     return;
   }
   eini_gett_table(m->n, m->extent, j->out[1], 1, 1, j->orow);
@@ -314,28 +434,31 @@ static ein_status eini_lanes_run_part(const eini_cpu *cpu, const ein_contract *c
   eini_lanes_job j;
   int64_t at[EINI_DIR_RANK];
   if (!eini_lanes_take(&j, c, cpu->isa)) return EIN_ERR_INTERNAL;
-  j.lanes = choice->state[EINI_LANES_BLOCK];
+  j.lanes = choice->state[EINI_LANES_BLOCK], j.past = (int)choice->state[EINI_LANES_PAST];
   eini_lanes_carve(&j, (char *)scratch);
+  eini_lanes_begin(&j.move[1]);
   eini_lanes_tables(&j);
   const int64_t *range = j.side ? part->n : part->m, z = j.kern->size, vl = j.kern->lanes;
   const int64_t from = j.axis == 0 ? range[0] / j.nd : 0;
   const int64_t to = j.axis == 0 ? range[1] / j.nd : j.size;
-  const int64_t in = eini_lanes_behind(&j.by, &j.in);
-  const int64_t out = j.to.step == 1 ? 0 : eini_lanes_behind(&j.by, &j.to);
+  const int64_t in = eini_lanes_behind(&j.by, &j.move[0]);
+  const int64_t out = j.move[1].step == 1 ? 0 : eini_lanes_behind(&j.by, &j.move[1]);
   for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
     eini_gett_odometer(&c->batch, b, at);
     const char *x = j.x->base[0] + eini_gett_dot(c->batch.n, at, j.x->batch[0]) * z;
     const char *a = j.a->base[0] + eini_gett_dot(c->batch.n, at, j.a->batch[0]) * z;
     char *y = c->out + eini_gett_dot(c->batch.n, at, c->out_batch) * z;
-    for (int64_t e = from, n; e < to; e += n) {
-      n = eini_min64(j.lanes, to - e);
-      const int64_t lanes = eini_up(n, vl);
-      eini_lanes_in(&j.by, &j.in, x + e * j.in.step * z, n, j.size - in - e, lanes);
-      char *first = y + e * j.to.step * z;
-      eini_lanes_multiply(&j, a, first, n, lanes);
-      if (j.to.step != 1) eini_lanes_out(&j.by, &j.to, first, n, to - out - e, lanes);
+    eini_lanes_range r;
+    for (int64_t e = from; e < to; e += r.n) {
+      const int64_t safe = eini_min64(j.size - in, to - out) - e;
+      r = eini_lanes_next(&j.by, 2, j.move, j.lanes, to - e, safe, vl);
+      eini_lanes_in(&j.by, &j.move[0], x + e * j.move[0].step * z, &r);
+      char *first = y + e * j.move[1].step * z;
+      eini_lanes_multiply(&j, a, first, r.n, r.lanes);
+      if (j.move[1].step != 1) eini_lanes_out(&j.by, &j.move[1], first, &r);
     }
   }
+  eini_lanes_end(&j.move[1]);
   return EIN_OK;
 }
 
@@ -363,9 +486,10 @@ static int eini_lanes_one_run(const eini_lanes_by *by, const eini_lanes_move *m,
 static int eini_lanes_fits(const eini_lanes_job *j) {
   const eini_lanes_axes in = eini_lanes_piece_axes(j, 0), to = eini_lanes_piece_axes(j, 1);
   if (j->nm * j->nk > EINI_LANES_SMALL || j->size < 4 * j->kern->lanes) return 0;
-  if (j->in.step == 1 || !eini_lanes_short(&j->in, &in, EINI_LANES_PIECE)) return 0;
-  if (j->to.step == 1) return j->to.piece.n >= 1 && j->to.piece.n <= EINI_LANES_PIECE;
-  return j->to.piece.n >= 2 && eini_lanes_one_run(&j->by, &j->to, &to, EINI_LANES_PIECE);
+  if (j->move[0].step == 1 || !eini_lanes_short(&j->move[0], &in, EINI_LANES_PIECE)) return 0;
+  const int64_t to_n = j->move[1].piece.n;
+  if (j->move[1].step == 1) return to_n >= 1 && to_n <= EINI_LANES_PIECE;
+  return to_n >= 2 && eini_lanes_one_run(&j->by, &j->move[1], &to, EINI_LANES_PIECE);
 }
 
 // Plain products of what the vectors of either way hold.
@@ -395,8 +519,10 @@ static int64_t eini_lanes_blocks(const eini_rated *cpu, const eini_dir_kern *ker
 #define EINI_LANES_TILE 12
 
 // Granules of a piece.
-static double eini_lanes_granules(const eini_lanes_by *by, const eini_lanes_axes *a) {
+static double eini_lanes_granules(const eini_lanes_by *by, const eini_lanes_move *m,
+                                  const eini_lanes_axes *a) {
   double run = 1, runs = 1;
+  if (by->apart && eini_lanes_joins(by, m, a)) return (double)m->piece.n / by->granule;
   for (int i = a->n - 1; i >= 0; i--) {
     if ((double)a->stride[i] == run && runs == 1) run *= (double)a->extent[i];
     else runs *= (double)a->extent[i];
@@ -412,27 +538,29 @@ static double eini_lanes_pages(const eini_lanes_axes *a, int64_t step, int64_t s
 }
 
 static double eini_lanes_seconds(const eini_rated *cpu, const eini_lanes_job *j, double batch) {
-  const eini_lanes_axes axes = eini_lanes_piece_axes(j, 0);
+  const eini_lanes_axes axes[2] = {eini_lanes_piece_axes(j, 0), eini_lanes_piece_axes(j, 1)};
   const double all = batch * (double)j->size, z = (double)j->kern->size;
   const double wide = (double)j->nd * (double)j->lanes / (double)j->kern->lanes;
   const double rows = (double)j->nm, k = (double)j->nk;
-  const double out_turned = j->to.step == 1 ? 0 : ceil((double)j->to.piece.n / j->by.granule);
-  const double turned = (eini_lanes_granules(&j->by, &axes) + out_turned) * EINI_LANES_TURN;
+  double turned = 0;
+  for (int i = 0; i < 2; i++)
+    if (j->move[i].step != 1) turned += eini_lanes_granules(&j->by, &j->move[i], &axes[i]);
   const double tiles = ceil(rows / 8) * ceil(wide / 3);
   const double one = fmax(2 * rows * k * wide * (double)j->kern->lanes /
                           eini_dir_peak(cpu, j->c->type) * (rows < 8 ? 1.5 : 1.1),
                           tiles * k * 4 / cpu->hz) + tiles * EINI_LANES_TILE / cpu->hz;
-  const double busy = all * (turned / cpu->hz + one / (double)j->lanes +
-                             eini_lanes_pages(&axes, j->in.step, j->by.size));
-  const double in = all * (double)j->in.piece.n * z, out = all * (double)j->to.piece.n * z;
-  const double move = (in + 2 * out) / eini_cpu_bw(cpu, in + out);
+  const double busy = all * (turned * EINI_LANES_TURN / cpu->hz + one / (double)j->lanes +
+                             eini_lanes_pages(&axes[0], j->move[0].step, j->by.size));
+  const double in = all * (double)j->move[0].piece.n * z;
+  const double out = all * (double)j->move[1].piece.n * z;
+  const double move = (in + (j->past ? 1 : 2) * out) / eini_cpu_bw(cpu, in + out);
   return eini_cpu_beside(busy, move, EINI_CPU_BESIDE);
 }
 
 // Bytes to and from the second cache: A is read again for each block where it does not fit.
 static double eini_lanes_traffic(const eini_rated *cpu, const eini_lanes_job *j, double batch) {
   const double z = (double)j->by.size, a = (double)(j->nm * j->nk) * z, size = (double)j->size;
-  const double all = size * (double)(j->in.piece.n + j->to.piece.n) * z;
+  const double all = size * (double)(j->move[0].piece.n + j->move[1].piece.n) * z;
   double moved = batch * (all + a);
   (void)eini_dir_missed(cpu, 0.5 * (double)cpu->is.l2, a,
                         batch * (ceil(size / (double)j->lanes) - 1) * a, &moved);
@@ -444,14 +572,17 @@ static int eini_lanes_plan(const eini_rated *cpu, const ein_contract *c, int wid
   eini_lanes_job j;
   if (!eini_lanes_able(c) || !eini_lanes_take(&j, c, cpu->is.isa) || !eini_lanes_fits(&j)) return 0;
   const double batch = (double)eini_axes_size(&c->batch);
-  j.lanes = eini_lanes_blocks(cpu, j.kern, (j.in.piece.n + j.to.piece.n + 2) * j.by.size, j.size,
+  const int64_t in = j.move[0].piece.n, out = j.move[1].piece.n;
+  const double all = batch * (double)(j.size * j.by.size);
+  j.past = eini_lanes_past(cpu, &j.move[1], all * (double)out, all * (double)in);
+  j.lanes = eini_lanes_blocks(cpu, j.kern, (in + out * (1 + j.past) + 2) * j.by.size, j.size,
                               j.axis == 0 ? j.nd : 0, 1 + j.side, choice);
   choice->grid[0] = eini_axes_size(&c->batch);
   choice->scratch = eini_lanes_carve(&j, NULL);
   choice->seconds = cpu->call + 1e-7 +
                     eini_lanes_seconds(cpu, &j, batch) / eini_dir_threads(choice, width);
   choice->traffic = eini_lanes_traffic(cpu, &j, batch);
-  choice->state[EINI_LANES_BLOCK] = j.lanes;
+  choice->state[EINI_LANES_BLOCK] = j.lanes, choice->state[EINI_LANES_PAST] = j.past;
   eini_cpu_name(choice, "lanes");
   return 1;
 }

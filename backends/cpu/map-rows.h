@@ -183,6 +183,44 @@ static void eini_rows_join(eini_steps *r, int64_t *index, int stream) {
   }
 }
 
+// Bytes of rows of so many that are made before others: what rows share stays in the second cache.
+static int64_t eini_rows_columns(const eini_cpu *cpu, const ein_map *m, int64_t bytes) {
+  int64_t shared = 0;
+  for (int s = 0; s < m->nop; s++) {
+    int again = 0;
+    for (int i = 0; i < m->n - 1; i++) again |= m->extent[i] > 1 && eini_row_stride(m, s, i) == 0;
+    shared += again && eini_row_stride(m, s, m->n - 1) != 0;
+  }
+  const int64_t most = eini_max64(cpu->l2 / 2 / eini_max64(shared, 1), EINI_PAGE_BYTES);
+  if (shared == 0 || bytes <= most) return bytes;
+  const int64_t parts = (bytes + most - 1) / most;  // of one size
+  return eini_up((bytes + parts - 1) / parts, 64);
+}
+
+// All rows' bytes [from, from + r->bytes).
+static void eini_rows_each(eini_steps *r, int64_t *index, int64_t from, int stream, int together,
+                          double left) {
+  const ein_map *m = r->map;
+  const int few = eini_rows_short(m);
+  r->tracks = 0;
+  memset(index, 0, (size_t)m->n * sizeof *index);
+  for (int s = 0; s <= m->nop; s++)
+    r->next[s] = m->base[s] + eini_row_stride(m, s, m->n - 1) * from;
+  for (int more = left > 0; more;) {
+    const int rows = together && (few || left >= 8) ? 8 : 1;
+    if (rows != r->tracks) {
+      r->tracks = rows;
+      eini_steps_make(r);
+    }
+    more = eini_rows_take(r, index);
+    left -= rows;
+    eini_steps_aim(r);
+    if (few) eini_steps_short(r);
+    else if (rows == 8) eini_steps_rows(r);
+    else eini_steps_row(r, stream);
+  }
+}
+
 static ein_status eini_map_rows_run(const eini_cpu *cpu, const ein_map *m,
                                     const ein_choice *choice, char *scratch) {
   eini_steps r;
@@ -191,7 +229,6 @@ static ein_status eini_map_rows_run(const eini_cpu *cpu, const ein_map *m,
   double left = eini_rows_count(m);
   if (!eini_rows_set(&r, cpu->isa, m)) return EIN_ERR_INTERNAL;
   r.pitch = eini_rows_pitch(m);
-  r.tracks = 0;
   r.bytes = m->extent[m->n - 1] * eini_steps_size(&r);
   const int whole =
       ((uintptr_t)m->base[m->nop] & (uintptr_t)(eini_steps_size(&r) - 1)) == 0;
@@ -199,25 +236,17 @@ static ein_status eini_map_rows_run(const eini_cpu *cpu, const ein_map *m,
   const int together =
       few || (stream && choice->state[EINI_ROWS_TOGETHER] && r.bytes >= 2 * EINI_ROW_BLOCK);
   r.near = !stream && r.bytes <= EINI_ROW_NEAR;
-  memset(index, 0, (size_t)m->n * sizeof *index);
-  for (int s = 0; s <= m->nop; s++) r.next[s] = m->base[s];
+  const int64_t all = r.bytes, some = few ? all : eini_rows_columns(cpu, m, all);
   eini_rows_begin(&r, scratch);
   if (few && (eini_rows_joins(m) || r.bytes < r.wide)) {
+    memset(index, 0, (size_t)m->n * sizeof *index);
+    for (int s = 0; s <= m->nop; s++) r.next[s] = m->base[s];
     eini_rows_join(&r, index, stream);
     left = 0;
   }
-  for (int more = left > 0; more;) {
-    const int rows = together && (few || left >= 8) ? 8 : 1;
-    if (rows != r.tracks) {
-      r.tracks = rows;
-      eini_steps_make(&r);
-    }
-    more = eini_rows_take(&r, index);
-    left -= rows;
-    eini_steps_aim(&r);
-    if (few) eini_steps_short(&r);
-    else if (rows == 8) eini_steps_rows(&r);
-    else eini_steps_row(&r, stream);
+  for (int64_t c = 0; c < all && left > 0; c += some) {
+    r.bytes = eini_min64(some, all - c);
+    eini_rows_each(&r, index, c, stream, together && (few || r.bytes >= 2 * EINI_ROW_BLOCK), left);
   }
   if (stream) eini_stream_end();
   return EIN_OK;

@@ -138,3 +138,127 @@ static void eini_stream_ahead(int isa, int64_t bytes, const char *src, char *dst
 static void eini_stream_row(int isa, size_t bytes, const char *src, char *dst) {
   eini_stream_ahead(isa, (int64_t)bytes, src, dst, NULL);
 }
+
+// A line to be streamed: bytes [from, to) so far, which follow each other; line NULL: none.
+typedef struct eini_tail {
+  char *line;
+  int64_t from, to;
+  char bytes[64];
+} eini_tail;
+
+// Writes past the caches: whole lines only. What does not fill a line waits in a carry; pieces that
+// follow each other in the output complete each other's lines, also from call to call.
+
+#if EINI_CPU_X86
+EINI_T256 static void eini_tail_lines_y(char *to, const char *from, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i += 32)
+    _mm256_stream_pd((double *)(void *)(to + i),
+                     _mm256_loadu_pd((const double *)(const void *)(from + i)));
+}
+
+// The last 64 - n of 64 bytes.
+#define EINI_TAIL_FROM(n) ((__mmask64)(~0ull << (n)))
+
+// `count` pieces of `bytes`, at least a line, `stride` apart, that belong at c->line + c->to. Loads
+// may go on past a piece, for scratch memory does.
+EINI_T512 static void eini_tail_put_z(eini_tail *c, const char *src, int64_t bytes,
+                                      int64_t count, int64_t stride) {
+  char *line = c->line;
+  int64_t at = 0, left = bytes * count;  // at: in the current piece
+  if (c->to > 0) {
+    const __m512i x = _mm512_mask_loadu_epi8(_mm512_loadu_si512(c->bytes), EINI_TAIL_FROM(c->to),
+                                             (const void *)((uintptr_t)src - (uintptr_t)c->to));
+    if (c->from == 0) _mm512_stream_si512((__m512i *)(void *)line, x);
+    else _mm512_mask_storeu_epi8(line, EINI_TAIL_FROM(c->from), x);
+    at = 64 - c->to, left -= at, line += 64;
+  }
+  for (; left > 0; left -= 64, line += 64, at += 64) {
+    __m512i x = _mm512_loadu_si512(src + at);
+    if (at + 64 > bytes && left > bytes - at) {
+      const int64_t had = bytes - at;
+      src += stride, at = -had;
+      x = _mm512_mask_loadu_epi8(x, EINI_TAIL_FROM(had),
+                                 (const void *)((uintptr_t)src - (uintptr_t)had));
+    }
+    if (left < 64) {
+      _mm512_storeu_si512(c->bytes, x);
+      break;
+    }
+    _mm512_stream_si512((__m512i *)(void *)line, x);
+  }
+  c->line = line, c->from = 0, c->to = left;
+}
+#undef EINI_TAIL_FROM
+
+// The same where every piece is a number of half lines and belongs at one: two stores that follow
+// each other fill a line.
+EINI_T256 static void eini_tail_put_halves(char *to, const char *src, int64_t bytes, int64_t count,
+                                           int64_t stride) {
+  for (; count > 0; count--, src += stride)
+    for (int64_t i = 0; i < bytes; i += 32, to += 32)
+      _mm256_stream_pd((double *)(void *)to,
+                       _mm256_loadu_pd((const double *)(const void *)(src + i)));
+}
+#endif  // EINI_CPU_X86
+
+static void eini_tail_lines(int isa, char *to, const char *from, int64_t bytes) {
+#if EINI_CPU_X86
+  if (isa != EINI_ISA_PLAIN) {
+    eini_tail_lines_y(to, from, bytes);
+    return;
+  }
+#else
+  (void)isa;
+#endif
+  memcpy(to, from, (size_t)bytes);
+}
+
+// Writes what waits.
+static void eini_tail_send(eini_tail *c) {
+  if (c->from < c->to) memcpy(c->line + c->from, c->bytes + c->from, (size_t)(c->to - c->from));
+  c->from = c->to = 0, c->line = NULL;
+}
+
+static void eini_tail_put_any(int isa, eini_tail *c, const char *src,
+                              int64_t bytes) {
+  for (int64_t i = 0; i < bytes;) {
+    int64_t n = eini_min64(64 - c->to, bytes - i);
+    if (c->to == 0 && n == 64) {
+      n = (bytes - i) / 64 * 64;
+      eini_tail_lines(isa, c->line, src + i, n);
+      c->line += n;
+    } else {
+      memcpy(c->bytes + c->to, src + i, (size_t)n);
+      c->to += n;
+    }
+    i += n;
+    if (c->to < 64) continue;
+    if (c->from == 0) eini_tail_lines(isa, c->line, c->bytes, 64);
+    else memcpy(c->line + c->from, c->bytes + c->from, (size_t)(64 - c->from));
+    c->line += 64, c->from = c->to = 0;
+  }
+}
+
+// The same at dst, where it may go on from what the carry had.
+static void eini_tail_put(int isa, eini_tail *c, char *dst, const char *src, int64_t bytes,
+                           int64_t count, int64_t stride) {
+#if EINI_CPU_X86
+  if (isa != EINI_ISA_PLAIN && ((uintptr_t)dst & 63) == 0 && bytes % 32 == 0 &&
+      bytes * count % 64 == 0) {
+    eini_tail_put_halves(dst, src, bytes, count, stride);
+    return;
+  }
+#endif
+  if (c->line == NULL || dst != c->line + c->to) {
+    eini_tail_send(c);
+    c->from = c->to = (int64_t)((uintptr_t)dst & 63);
+    c->line = dst - c->from;
+  }
+#if EINI_CPU_X86
+  if (isa == EINI_ISA_AVX512 && bytes >= 64) {
+    eini_tail_put_z(c, src, bytes, count, stride);
+    return;
+  }
+#endif
+  for (; count > 0; count--, src += stride) eini_tail_put_any(isa, c, src, bytes);
+}
