@@ -20279,9 +20279,10 @@ static ein_status eini_plan_task(eini_lowering *lo, const eini_stmt *s, const ei
     const eini_arena_at before = eini_arena_mark(lo->a), then = eini_arena_mark(&lo->g->arena);
     eini_task map;
     EINI_TRY(eini_task_lower(lo, s, f, via, &map, empty));
-    const double known = map.kernels != NULL ? map.choice.seconds
-                                             : EINI_MAP_DOUBT * eini_home_seconds(lo, &map) +
-                                                   map.work * EINI_ADD_SECONDS;
+    const int said = map.kernels != NULL && map.choice.seconds > 0;
+    const double known = said ? map.choice.seconds
+                              : EINI_MAP_DOUBT * eini_home_seconds(lo, &map) +
+                                    map.work * EINI_ADD_SECONDS;
     if (known < t->choice.seconds) {
       if (map.ncandidate > 0) map.candidate[map.ncandidate++] = *t->best;  // shown beside it
       *t = map;
