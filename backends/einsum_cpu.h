@@ -1848,6 +1848,66 @@ static const eini_tile_kind eini_tile_kinds[EINI_ISA_COUNT][5][4] = {
     {{{0, NULL}}}, {{{0, NULL}}}};
 #endif
 
+// dst[s * ds + d] = src[d * ss + s] for s < ns <= 4 and d < nd, nd >= 8, of eight bytes; steps in
+// bytes. Rows too short for tiles: eight at once, of which nothing after their end is read.
+#if EINI_CPU_X86
+#define EINI_NARROW_ROW(k) _mm256_maskz_loadu_pd(m, (const void *)(r + (k) * ss))
+#define EINI_NARROW_PAIR(k) \
+  _mm512_insertf64x4(_mm512_castpd256_pd512(EINI_NARROW_ROW(k)), EINI_NARROW_ROW((k) + 2), 1)
+EINI_T512 static void eini_turn_narrow(int64_t ns, int64_t nd, const char *src, int64_t ss,
+                                       char *dst, int64_t ds) {
+  const __mmask8 m = (__mmask8)((1u << ns) - 1u);
+  for (int64_t i = 0; i < nd; i += 8) {
+    const int64_t d = eini_min64(i, nd - 8);
+    const char *r = src + d * ss;
+    char *to = dst + 8 * d;
+    const __m512d a = EINI_NARROW_PAIR(0), b = EINI_NARROW_PAIR(1);
+    const __m512d e = EINI_NARROW_PAIR(4), f = EINI_NARROW_PAIR(5);
+    const __m512d x = _mm512_unpacklo_pd(a, b), y = _mm512_unpacklo_pd(e, f);
+    const __m512d z = _mm512_unpackhi_pd(a, b), w = _mm512_unpackhi_pd(e, f);
+    _mm512_storeu_pd(to, _mm512_shuffle_f64x2(x, y, 0x88));
+    if (ns > 1) _mm512_storeu_pd(to + ds, _mm512_shuffle_f64x2(z, w, 0x88));
+    if (ns > 2) _mm512_storeu_pd(to + 2 * ds, _mm512_shuffle_f64x2(x, y, 0xdd));
+    if (ns > 3) _mm512_storeu_pd(to + 3 * ds, _mm512_shuffle_f64x2(z, w, 0xdd));
+  }
+}
+#else  // EINI_CPU_X86
+static void eini_turn_narrow(int64_t ns, int64_t nd, const char *src, int64_t ss, char *dst,
+                             int64_t ds) {
+  for (int64_t s = 0; s < ns; s++) {
+    for (int64_t d = 0; d < nd; d++) memcpy(dst + s * ds + 8 * d, src + d * ss + 8 * s, 8);
+  }
+}
+#endif
+
+// The same for any number and size of elements. Tiles overlap.
+static void eini_turn(int isa, int size, int64_t ns, int64_t nd, const char *src, int64_t ss,
+                      char *dst, int64_t ds) {
+  const eini_tile_kind *kind = eini_tile_kinds[isa][size == 8 ? 3 : 2];
+  while (kind->b > eini_min64(ns, nd)) kind++;
+  const int64_t b = kind->b;
+  const int narrow = isa == EINI_ISA_AVX512 && size == 8 && nd >= 8;
+  for (int64_t s = 0, n; s < ns; s += n) {
+    n = b > 0 ? b : 1;
+    if (narrow && (b < 8 || ns - s <= 4)) {
+      n = eini_min64(ns - s, 4);
+      eini_turn_narrow(n, nd, src + s * size, ss, dst + s * ds, ds);
+      continue;
+    }
+    if (b == 0) {
+      for (int64_t d = 0; d < nd; d++) {
+        memcpy(dst + s * ds + d * size, src + d * ss + s * size, (size_t)size);
+      }
+      continue;
+    }
+    const int64_t u = eini_min64(s, ns - b);
+    for (int64_t d = 0; d < nd; d += b) {
+      const int64_t w = eini_min64(d, nd - b);
+      kind->fn(src + w * ss + u * size, ss, dst + u * ds + w * size, ds);
+    }
+  }
+}
+
 // ================================================================================================
 // >>copy  permuted copies
 // Planes of two loops, one moving by single elements in the source and one in the destination, are
@@ -8902,9 +8962,10 @@ typedef struct eini_dir_mul {
   char *y;
 } eini_dir_mul;
 
-// Dot products of evenly spaced rows with x, all contiguous: y[i] = a[i * step ..] * x.
+// Dot products of evenly spaced rows with x, all contiguous: y[i] = a[i * step ..] * x. xstep: far
+// rows have an x each, so far apart.
 typedef struct eini_dir_even {
-  int64_t rows, step, len;
+  int64_t rows, step, len, xstep;
   const void *a, *x;
   void *y;
 } eini_dir_even;
@@ -9039,7 +9100,7 @@ enum { EINI_DIR_B, EINI_DIR_M, EINI_DIR_N, EINI_DIR_K };
 typedef struct eini_dir_job {
   const ein_contract *c;
   const eini_dir_kern *kern;
-  int planes, unit;                        // reals and bytes of an element
+  int isa, planes, unit;                   // planes, unit: reals and bytes of an element
   eini_dir_index x[4];
   const char *base[EINI_DIR_STREAMS], *at[EINI_DIR_STREAMS];
   int64_t esize[EINI_DIR_STREAMS];
@@ -9139,6 +9200,7 @@ static void eini_dir_init(eini_dir_job *j, const eini_cpu *cpu, const ein_contra
   const int64_t *const out[4] = {c->out_batch, c->out_m, c->out_n, NULL};
   const int64_t *const *const extra[4] = {c->extra_batch, c->extra_m, c->extra_n, NULL};
   j->c = c;
+  j->isa = cpu->isa;
   j->kern = eini_dir_kern_of(cpu->isa, c->type);
   j->planes = eini_dir_planes(c->type);
   j->unit = j->planes * j->kern->size;
@@ -9334,11 +9396,37 @@ static int eini_dir_product(eini_dir_job *j, int s0, const eini_dir_index *rows,
   return 1;
 }
 
+// How many of the next n positions from `at` on go on along the last axis.
+static int64_t eini_dir_goes_on(const eini_dir_index *x, int64_t at, int64_t n) {
+  const int64_t last = x->n > 0 ? x->extent[x->n - 1] : 1;
+  return eini_min64(n, x->n == 1 ? n : last - at % last);
+}
+
+// The same of a plain side whose rows follow each other in memory: blocks are turned.
+static void eini_dir_fetch_turned(eini_dir_job *j, int s0, const eini_dir_index *rows, int64_t row0,
+                                  int64_t rn, const eini_dir_index *x, int64_t i0, int64_t in,
+                                  int64_t pitch, char *dst) {
+  const int64_t step = x->stride[s0][x->n - 1] * j->unit;
+  for (int64_t r = 0, nr; r < rn; r += nr) {
+    nr = eini_dir_goes_on(rows, row0 + r, rn - r);
+    const char *a = j->at[s0] + eini_dir_offset(rows, s0, row0 + r) * j->unit;
+    for (int64_t i = 0, ni; i < in; i += ni) {
+      ni = eini_dir_goes_on(x, i0 + i, in - i);
+      eini_turn(j->isa, j->unit, nr, ni, a + eini_dir_offset(x, s0, i0 + i) * j->unit, step,
+                dst + (r * pitch + i) * j->unit, pitch * j->unit);
+    }
+  }
+}
+
 // dst[r * pitch + i] = value of a plain side at rows row0 + r and columns from i0; both groups.
 static void eini_dir_fetch_plain(eini_dir_job *j, int s0, const eini_dir_index *rows, int64_t row0,
                                  int64_t rn, const eini_dir_index *x, int64_t i0, int64_t in,
                                  int64_t pitch, char *dst) {
   const int unit = x->n == 0 || (x->n == 1 && x->stride[s0][0] == 1);
+  if (!unit && j->planes == 1 && rows->n > 0 && rows->stride[s0][rows->n - 1] == 1 && rn > 1) {
+    eini_dir_fetch_turned(j, s0, rows, row0, rn, x, i0, in, pitch, dst);
+    return;
+  }
   for (int64_t i = 0, n; i < in; i += n) {
     n = eini_min64(in - i, EIN_POINTS);
     eini_dir_table(x, s0, i0 + i, n, j->off);
@@ -10096,6 +10184,13 @@ static double eini_dir_turns(const eini_rated *cpu, const eini_dir_job *j, int b
   return all / (run * next) * EINI_TURN_CYCLES / cpu->hz;
 }
 
+// Is what is packed of side b turned by tiles?
+static int eini_dir_turns_in(const eini_dir_job *j, int b, const eini_dir_index *x) {
+  const eini_dir_index *k = &j->x[EINI_DIR_K];
+  return (b ? &j->c->q : &j->c->p)->form == EIN_FORM_PLAIN && j->planes == 1 && x->n > 0 &&
+         k->n > 0 && k->stride[b][k->n - 1] == 1;
+}
+
 // Seconds of arithmetic and of what is not in place, were lanes to be the group of side b.
 static double eini_dir_nest_cost(const eini_rated *cpu, const eini_dir_job *j, int b) {
   const eini_dir_index *x = &j->x[b ? EINI_DIR_N : EINI_DIR_M];
@@ -10110,7 +10205,7 @@ static double eini_dir_nest_cost(const eini_rated *cpu, const eini_dir_job *j, i
   s += eini_dir_again(cpu, m, n, k, (double)j->unit, (double)(lanes * j->unit));
   const int64_t run = eini_dir_run(x, b, 1);  // short ones are packed
   if (side->form != EIN_FORM_PLAIN || (run < x->size && run < 2 * j->kern->lanes))
-    s += n * k * 1e-9;
+    s += n * k * (eini_dir_turns_in(j, b, x) ? 0.3e-9 : 1e-9);
   if (n * k * j->unit > EINI_DIR_PACK_BYTES && !eini_dir_unit_last(x, b)) s += 1e3;
   if (other->form == EIN_FORM_PRODUCT) s += m * eini_dir_product_cost(j, EINI_DIR_OPS - b);
   else if (other->form != EIN_FORM_PLAIN) s += m * k * 1e-9;
@@ -10828,66 +10923,6 @@ static size_t eini_elem_carve(eini_dir_elem *v, char *base) {
   return used;
 }
 
-// dst[s * ds + d] = src[d * ss + s] for s < ns <= 4 and d < nd, nd >= 8, of eight bytes; steps in
-// bytes. Rows too short for tiles: eight at once, of which nothing after their end is read.
-#if EINI_CPU_X86
-#define EINI_NARROW_ROW(k) _mm256_maskz_loadu_pd(m, (const void *)(r + (k) * ss))
-#define EINI_NARROW_PAIR(k) \
-  _mm512_insertf64x4(_mm512_castpd256_pd512(EINI_NARROW_ROW(k)), EINI_NARROW_ROW((k) + 2), 1)
-EINI_T512 static void eini_elem_narrow(int64_t ns, int64_t nd, const char *src, int64_t ss,
-                                       char *dst, int64_t ds) {
-  const __mmask8 m = (__mmask8)((1u << ns) - 1u);
-  for (int64_t i = 0; i < nd; i += 8) {
-    const int64_t d = eini_min64(i, nd - 8);
-    const char *r = src + d * ss;
-    char *to = dst + 8 * d;
-    const __m512d a = EINI_NARROW_PAIR(0), b = EINI_NARROW_PAIR(1);
-    const __m512d e = EINI_NARROW_PAIR(4), f = EINI_NARROW_PAIR(5);
-    const __m512d x = _mm512_unpacklo_pd(a, b), y = _mm512_unpacklo_pd(e, f);
-    const __m512d z = _mm512_unpackhi_pd(a, b), w = _mm512_unpackhi_pd(e, f);
-    _mm512_storeu_pd(to, _mm512_shuffle_f64x2(x, y, 0x88));
-    if (ns > 1) _mm512_storeu_pd(to + ds, _mm512_shuffle_f64x2(z, w, 0x88));
-    if (ns > 2) _mm512_storeu_pd(to + 2 * ds, _mm512_shuffle_f64x2(x, y, 0xdd));
-    if (ns > 3) _mm512_storeu_pd(to + 3 * ds, _mm512_shuffle_f64x2(z, w, 0xdd));
-  }
-}
-#else  // EINI_CPU_X86
-static void eini_elem_narrow(int64_t ns, int64_t nd, const char *src, int64_t ss, char *dst,
-                             int64_t ds) {
-  for (int64_t s = 0; s < ns; s++) {
-    for (int64_t d = 0; d < nd; d++) memcpy(dst + s * ds + 8 * d, src + d * ss + 8 * s, 8);
-  }
-}
-#endif
-
-// The same for any number and size of elements. Tiles overlap.
-static void eini_elem_turn(int isa, int size, int64_t ns, int64_t nd, const char *src, int64_t ss,
-                           char *dst, int64_t ds) {
-  const eini_tile_kind *kind = eini_tile_kinds[isa][size == 8 ? 3 : 2];
-  while (kind->b > eini_min64(ns, nd)) kind++;
-  const int64_t b = kind->b;
-  const int narrow = isa == EINI_ISA_AVX512 && size == 8 && nd >= 8;
-  for (int64_t s = 0, n; s < ns; s += n) {
-    n = b > 0 ? b : 1;
-    if (narrow && (b < 8 || ns - s <= 4)) {
-      n = eini_min64(ns - s, 4);
-      eini_elem_narrow(n, nd, src + s * size, ss, dst + s * ds, ds);
-      continue;
-    }
-    if (b == 0) {
-      for (int64_t d = 0; d < nd; d++) {
-        memcpy(dst + s * ds + d * size, src + d * ss + s * size, (size_t)size);
-      }
-      continue;
-    }
-    const int64_t u = eini_min64(s, ns - b);
-    for (int64_t d = 0; d < nd; d += b) {
-      const int64_t w = eini_min64(d, nd - b);
-      kind->fn(src + w * ss + u * size, ss, dst + u * ds + w * size, ds);
-    }
-  }
-}
-
 // The n elements from e0 on will be next; they are asked for in so many calls.
 static void eini_elem_ahead_start(eini_dir_elem *v, int64_t e0, int64_t n, int64_t calls) {
   eini_elem_ahead *a = &v->ahead;
@@ -10933,7 +10968,7 @@ static void eini_elem_take(eini_dir_elem *v, int o, int64_t e0, int64_t n) {
     const char *src = v->j.at[v->s0 + o] + (m->rest.off[0][r] + e0 * m->step) * unit;
     char *dst = block + m->rest.off[1][r] * unit;
     if (m->step == 1) memcpy(dst, src, (size_t)(n * unit));
-    else eini_elem_turn(v->isa, (int)unit, m->nt, n, src, m->step * unit, dst, m->pitch * unit);
+    else eini_turn(v->isa, (int)unit, m->nt, n, src, m->step * unit, dst, m->pitch * unit);
   }
 }
 
@@ -10947,7 +10982,7 @@ static void eini_elem_put(eini_dir_elem *v, int64_t e0, int64_t n) {
     dst += (m->rest.off[0][r] + e0 * m->step) * unit;
     to = stream ? v->stage : dst;
     if (m->step != 1) {
-      eini_elem_turn(v->isa, (int)unit, n, m->nt, src, m->pitch * unit, to, m->step * unit);
+      eini_turn(v->isa, (int)unit, n, m->nt, src, m->pitch * unit, to, m->step * unit);
       src = to;
     }
     if (stream) eini_stream_row(v->isa, (size_t)(n * m->nt * unit), src, dst);
@@ -11511,33 +11546,52 @@ static int eini_dir_tiny_rows(const ein_contract *c) {
   return (swap || c->n.n == 0) && c->k.n == 1 && c->p.k[0][0] == 1 && c->q.k[0][0] == 1;
 }
 
+// Rows from those at d on, which go to the output `step` apart; `other`: where an operand of an
+// output that is scaled is.
+static void eini_dir_tiny_rows_some(const eini_dir_kern *kern, const ein_contract *c, int far,
+                                    eini_dir_even *d, char *out, int64_t other,
+                                    const int64_t *step) {
+  const int64_t z = kern->size, at = 0, *const xoff = &other;
+  double y[EINI_DIR_EVEN_ROWS];
+  d->y = step[0] == 1 && !c->scaled ? (void *)out : (void *)y;
+  (far ? kern->even_far : kern->even_near)(d);
+  if (c->scaled) {
+    c->emit_fn(c->emit_user, d->rows, y, out, &at, c->extra_base, &xoff, step);
+    return;
+  }
+  for (int64_t i = 0; i < d->rows && d->y != (void *)out; i++)
+    memcpy(out + i * step[0] * z, (const char *)y + i * z, (size_t)z);
+}
+
 static void eini_dir_tiny_rows_run(const eini_dir_kern *kern, const ein_contract *c,
                                    const int64_t *s, const ein_part *part) {
   const int swap = (int)s[EINI_DIR_SWAP];
-  const int64_t *row = swap ? part->n : part->m, z = kern->size;
-  double y[EINI_DIR_EVEN_ROWS];
-  int64_t xb, step[2] = {s[EINI_DIR_OM], 0};
-  eini_dir_tiny_extra(c, swap, &xb, &step[1]);
-  eini_dir_even d = {0, s[EINI_DIR_PM], s[EINI_DIR_TK], NULL, NULL, y};
-  for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
-    d.x = (swap ? c->p.base[0] : c->q.base[0]) + b * s[EINI_DIR_BQ] * z;
-    for (int64_t r = row[0]; r < row[1]; r += EINI_DIR_EVEN_ROWS) {
-      char *out = c->out + (b * s[EINI_DIR_BO] + r * s[EINI_DIR_OM]) * z;
-      d.rows = eini_min64(EINI_DIR_EVEN_ROWS, row[1] - r);
-      d.a = (swap ? c->q.base[0] : c->p.base[0]) + (b * s[EINI_DIR_BP] + r * s[EINI_DIR_PM]) * z;
-      if (s[EINI_DIR_OM] == 1 && !c->scaled) d.y = out;
-      (s[EINI_DIR_FARAWAY] ? kern->even_far : kern->even_near)(&d);
-      if (d.y == (void *)out) continue;
-      if (c->scaled) {
-        const int64_t at = 0, x = b * xb + r * step[1], *const xoff = &x;
-        c->emit_fn(c->emit_user, d.rows, y, out, &at, c->extra_base, &xoff, step);
-        continue;
-      }
-      for (int64_t i = 0; i < d.rows; i++, out += s[EINI_DIR_OM] * z) {
-        memcpy(out, (const char *)y + i * z, (size_t)z);
-      }
+  const int64_t *row = swap ? part->n : part->m, z = kern->size, most = EINI_DIR_EVEN_ROWS;
+  const char *p = (swap ? c->q.base[0] : c->p.base[0]) + row[0] * s[EINI_DIR_PM] * z;
+  const char *q = swap ? c->p.base[0] : c->q.base[0];
+  int64_t xb, xm, step[2];
+  eini_dir_tiny_extra(c, swap, &xb, &xm);
+  if (row[1] - row[0] == 1 && part->batch[1] - part->batch[0] > 1) {  // the batch's rows
+    eini_dir_even d = {0, s[EINI_DIR_BP], s[EINI_DIR_TK], s[EINI_DIR_BQ], NULL, NULL, NULL};
+    step[0] = s[EINI_DIR_BO], step[1] = xb;
+    for (int64_t b = part->batch[0]; b < part->batch[1]; b += most) {
+      d.rows = eini_min64(most, part->batch[1] - b);
+      d.a = p + b * s[EINI_DIR_BP] * z, d.x = q + b * s[EINI_DIR_BQ] * z;
+      char *out = c->out + (b * s[EINI_DIR_BO] + row[0] * s[EINI_DIR_OM]) * z;
+      eini_dir_tiny_rows_some(kern, c, 1, &d, out, b * xb + row[0] * xm, step);
     }
+    return;
   }
+  eini_dir_even d = {0, s[EINI_DIR_PM], s[EINI_DIR_TK], 0, NULL, NULL, NULL};
+  step[0] = s[EINI_DIR_OM], step[1] = xm;
+  for (int64_t b = part->batch[0]; b < part->batch[1]; b++)
+    for (int64_t r = row[0]; r < row[1]; r += most) {
+      d.rows = eini_min64(most, row[1] - r);
+      d.a = p + (b * s[EINI_DIR_BP] + (r - row[0]) * s[EINI_DIR_PM]) * z;
+      d.x = q + b * s[EINI_DIR_BQ] * z;
+      char *out = c->out + (b * s[EINI_DIR_BO] + r * s[EINI_DIR_OM]) * z;
+      eini_dir_tiny_rows_some(kern, c, (int)s[EINI_DIR_FARAWAY], &d, out, b * xb + r * xm, step);
+    }
 }
 
 // The strides, and the tile if there is only one.
@@ -11665,9 +11719,9 @@ static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c
   seconds += (double)batch * vectors * (double)(rows + 7) / 8 * 2e-9;
   seconds = (double)batch * eini_dir_chain(cpu, (double)rows, vectors, (double)k, seconds / most);
   if (s[EINI_DIR_BY_ROWS])
-    seconds = in / cpu->l2_bw / 2 + (double)batch * (1e-8 + (double)rows * 1.5e-9);
+    seconds = in / cpu->l2_bw / 2 + (double)batch * ((rows > 1 ? 1e-8 : 0) + (double)rows * 1.5e-9);
   seconds = eini_cpu_beside(seconds, move, EINI_CPU_BESIDE);
-  if (batch > 1) seconds += (double)batch * EINI_BARE_SECONDS;
+  if (batch > 1 && (rows > 1 || !s[EINI_DIR_BY_ROWS])) seconds += (double)batch * EINI_BARE_SECONDS;
   if (!s[EINI_DIR_BY_ROWS]) seconds += eini_dir_tiny_apart(cpu, kern, batch, rows, s);
   if (!s[EINI_DIR_BY_ROWS] && eini_cpu_far(&cpu->is, in) && k * rows > 0 && batch > 1 &&
       s[EINI_DIR_BQ] != lanes) {
@@ -12179,9 +12233,10 @@ static const eini_cpu_family eini_dir_sums_family = {"sums", eini_dir_sums_plan,
 // shorter than a vector that follow each other are turned as one where each lane has its own run of
 // values: lane i of granule v then holds value i * G + v of a block of G granules.
 
-// n times: a granule of rows at src + r[i], of as many reals each, turned to dst + o[j].
+// n times: a granule of rows at src + r[i], of as many reals each, turned to dst + o[j]. What is
+// `behind` reals further is asked for.
 typedef void (*eini_lanes_turn)(int64_t n, const void *src, const int64_t *r, int64_t ss,
-                                void *dst, const int64_t *o, int64_t ds);
+                                void *dst, const int64_t *o, int64_t ds, int64_t behind);
 
 enum {
   EINI_LANES_BLOCK,         // words of ein_choice.state: lanes of a block
@@ -12208,9 +12263,10 @@ typedef struct eini_lanes_by {
 // An operand, or the output, whose pieces are turned, `step` reals apart.
 typedef struct eini_lanes_move {
   eini_lanes_piece piece;
-  int64_t step;
+  int64_t step, behind;        // behind: of the next block, which is asked for; 0: it is not
   char *block;                 // its lanes
-  int64_t *joined, granules;   // where reals of pieces turned as one are; NULL: one by one
+  int64_t *joined;             // where reals of pieces turned as one are, in a block of so many
+  int64_t granules, lanes;     //   granules and lanes; NULL: one by one
   char *stage;                 // pieces on their way past the caches, or NULL
   eini_tail *carry;
 } eini_lanes_move;
@@ -12418,8 +12474,8 @@ static eini_lanes_range eini_lanes_next(const eini_lanes_by *by, int nmove,
 static void eini_lanes_join(const eini_lanes_by *by, eini_lanes_move *m,
                             const eini_lanes_range *x) {
   int64_t *to = m->joined;
-  if (m->granules == x->whole) return;
-  m->granules = x->whole;
+  if (m->granules == x->whole && m->lanes == x->lanes) return;
+  m->granules = x->whole, m->lanes = x->lanes;
   for (int64_t v = 0; v < x->whole; v++)
     for (int64_t i = 0; i < m->piece.n; i++)
       *to++ = m->piece.row[i] * x->lanes + v * by->granule;
@@ -12437,7 +12493,7 @@ static void eini_lanes_in(const eini_lanes_by *by, eini_lanes_move *m, const cha
     eini_lanes_join(by, m, b);
     for (int64_t t = 0, all = b->whole * x->n; t < all; t += g) {
       const int64_t from = eini_min64(t, all - g);
-      by->turn(1, p + from * z, r, 0, m->block, m->joined + from, 0);
+      by->turn(1, p + from * z, r, 0, m->block, m->joined + from, 0, m->behind);
     }
     i = x->n;
   }
@@ -12447,7 +12503,7 @@ static void eini_lanes_in(const eini_lanes_by *by, eini_lanes_move *m, const cha
       const int64_t from = run < g ? 0 : eini_min64(t, run - g);
       for (int64_t h = 0; h < g; h++)
         o[h] = (from + h < run ? x->row[i + from + h] : x->n) * lanes;
-      by->turn(b->whole, p + (x->off[i] + from) * z, r, next, m->block, o, g);
+      by->turn(b->whole, p + (x->off[i] + from) * z, r, next, m->block, o, g, m->behind);
     }
   }
   for (int64_t h = 0; h < g; h++) r[h] = h * step;
@@ -12462,7 +12518,7 @@ static void eini_lanes_in(const eini_lanes_by *by, eini_lanes_move *m, const cha
     }
     for (int64_t t = 0; t < x->n; t += g) {
       for (int64_t h = 0; h < g; h++) o[h] = (t + h < x->n ? x->row[t + h] : x->n) * lanes;
-      by->turn(1, by->some + t * z, some, 0, m->block + e * z, o, 0);
+      by->turn(1, by->some + t * z, some, 0, m->block + e * z, o, 0, 0);
     }
   }
 }
@@ -12479,19 +12535,19 @@ static void eini_lanes_leave(const eini_lanes_by *by, eini_lanes_move *m, char *
     eini_lanes_join(by, m, b);
     for (const int64_t end = b->whole * all; t < end; t += g) {
       const int64_t from = eini_min64(t, end - g);
-      by->turn(1, m->block, m->joined + from, 0, p + from * z, o, 0);
+      by->turn(1, m->block, m->joined + from, 0, p + from * z, o, 0, 0);
     }
     t = all;
   }
   for (; t < all && b->whole > 0; t += g) {
     const int64_t from = all < g ? 0 : eini_min64(t, all - g);
     for (int64_t h = 0; h < g; h++) r[h] = y->row[eini_min64(from + h, all - 1)] * lanes;
-    by->turn(b->whole, m->block, r, g, p + from * z, o, next);
+    by->turn(b->whole, m->block, r, g, p + from * z, o, next, 0);
   }
   for (int64_t e = b->whole * g; e < b->n; e += g) {
     for (t = 0; t < all; t += g) {
       for (int64_t h = 0; h < g; h++) r[h] = y->row[eini_min64(t + h, all - 1)] * lanes;
-      by->turn(1, m->block + e * z, r, 0, by->some + t * z, some, 0);
+      by->turn(1, m->block + e * z, r, 0, by->some + t * z, some, 0, 0);
     }
     for (int64_t h = 0; h < g && e + h < b->n; h++)
       memcpy(p + (e + h) * step * z, by->some + h * by->pitch * z, (size_t)(all * z));
@@ -12508,6 +12564,12 @@ static void eini_lanes_out(const eini_lanes_by *by, eini_lanes_move *m, char *p,
 
 static void eini_lanes_begin(eini_lanes_move *m) {
   if (m->stage != NULL) memset(m->carry, 0, sizeof *m->carry);
+}
+
+// Blocks of an operand that comes from beyond the second cache are asked for.
+static void eini_lanes_expect(const eini_cpu *cpu, const eini_lanes_by *by, int64_t size,
+                              int64_t lanes, eini_lanes_move *m) {
+  m->behind = size * m->piece.n * by->size > cpu->l2 ? lanes * m->step : 0;
 }
 
 static void eini_lanes_end(eini_lanes_move *m) {
@@ -12601,6 +12663,7 @@ static ein_status eini_lanes_run_part(const eini_cpu *cpu, const ein_contract *c
   j.lanes = choice->state[EINI_LANES_BLOCK], j.past = (int)choice->state[EINI_LANES_PAST];
   eini_lanes_carve(&j, (char *)scratch);
   eini_lanes_begin(&j.move[1]);
+  eini_lanes_expect(cpu, &j.by, j.size, j.lanes, &j.move[0]);
   eini_lanes_tables(&j);
   const int64_t *range = j.side ? part->n : part->m, z = j.kern->size, vl = j.kern->lanes;
   const int64_t from = j.axis == 0 ? range[0] / j.nd : 0;
@@ -12886,6 +12949,7 @@ static ein_status eini_lanes_three_run(const eini_cpu *cpu, const ein_contract *
   j.lanes = choice->state[EINI_LANES_BLOCK], j.past = (int)choice->state[EINI_LANES_PAST];
   eini_lanes_three_carve(&j, (char *)scratch);
   eini_lanes_begin(&j.move[EINI_LANES_Y]);
+  for (int i = 0; i < 2; i++) eini_lanes_expect(cpu, &j.by, j.size, j.lanes, &j.move[i]);
   for (int i = 0; i < 3; i++) {
     if (j.move[i].step == 1) continue;
     const eini_lanes_axes axes = eini_lanes_three_axes(&j, i);
@@ -12933,6 +12997,17 @@ static int eini_lanes_three_fits(const eini_lanes_three *j) {
 
 #define EINI_LANES_LOAD 1.25    // cycles of a product of vectors, whose rows are loaded for each
 
+// Seconds of reading again what the first cache does not keep: rows of P's tile for each of Q's,
+// and those for each tile.
+static double eini_lanes_three_again(const eini_rated *cpu, const eini_lanes_three *j) {
+  const double line = (double)(j->nk * j->kern->lanes * j->by.size);
+  const double keep = 0.7 * (double)cpu->is.l1;
+  const double vectors = ceil((double)j->size / j->kern->lanes) * (double)j->nd;
+  const double rows = fmin((double)j->nm, (double)j->kern->rows), q = (double)j->nn * line;
+  return eini_dir_missed(cpu, keep, (rows + 1) * line, vectors * (double)j->nm * q, NULL) +
+         eini_dir_missed(cpu, keep, q, vectors * ceil((double)j->nm / rows) * q, NULL);
+}
+
 static double eini_lanes_three_seconds(const eini_rated *cpu, const eini_lanes_three *j) {
   const double size = (double)eini_up(j->size, j->kern->lanes), k = (double)j->nk;
   const double rows = (double)(j->nd * j->nn * j->nm);
@@ -12951,7 +13026,8 @@ static double eini_lanes_three_seconds(const eini_rated *cpu, const eini_lanes_t
   }
   const double one = fmax(rows * k * EINI_LANES_LOAD, tiles * k * 4) + tiles * EINI_LANES_TILE;
   const double busy =
-      size * ((turned * EINI_LANES_TURN + one / j->kern->lanes) / cpu->hz + pages);
+      size * ((turned * EINI_LANES_TURN + one / j->kern->lanes) / cpu->hz + pages) +
+      eini_lanes_three_again(cpu, j);
   const double move = bytes / eini_cpu_bw(cpu, bytes);
   return eini_cpu_beside(busy, move, EINI_CPU_BESIDE);
 }

@@ -517,7 +517,7 @@ EINI_VAT EINI_INLINE void EINI_FN(dir_even)(const eini_dir_even *d, const int R)
   union { EINI_V v[EINI_VW + 4]; EINI_VU t[(EINI_VW + 4) * EINI_VW]; } s;
   for (int64_t r = 0; r < d->rows; r += rows) {
     const int64_t to = eini_min64(d->rows, r + rows);
-    for (int64_t g = r; g < to; g += R, p += R * step) {
+    for (int64_t g = r; g < to; g += R, p += R * step, x += d->xstep) {
       EINI_V u[8], v[8];
       const EINI_VU *a[8];
       EINI_FIRST(R, EINI_DIR_ROW)
@@ -2001,17 +2001,6 @@ EINI_INLINE void EINI_PACK_FN(swap)(const EINI_PACK_S *s, const int64_t *r, cons
 }
 #endif  // EINI_PACK_PLAIN
 
-#if EINI_PACK_N == 1
-// n granules of rows, ss apart, turned to columns, ds apart: for section lanes.
-EINI_UNUSED EINI_VAT static void EINI_PACK_FN(turned)(int64_t n, const void *src, const int64_t *r,
-                                                      int64_t ss, void *dst, const int64_t *o,
-                                                      int64_t ds) {
-  const EINI_PACK_S *s = (const EINI_PACK_S *)src;
-  EINI_PACK_T *d = (EINI_PACK_T *)dst;
-  for (; n > 0; n--, s += ss, d += ds) EINI_PACK_FN(swap)(s, r, NULL, d, o);
-}
-#endif
-
 // Asks for the lines at s + r[i]. Vectors may lie in two lines: the one where a row starts, or
 // ends, is asked for besides those of its vectors.
 EINI_INLINE void EINI_PACK_FN(ahead)(const EINI_PACK_S *s, const int64_t *r) {
@@ -2023,6 +2012,21 @@ EINI_INLINE void EINI_PACK_FN(ahead)(const EINI_PACK_S *s, const int64_t *r) {
   EINI_FETCH(s + r[4]), EINI_FETCH(s + r[5]), EINI_FETCH(s + r[6]), EINI_FETCH(s + r[7]);
 #endif
 }
+
+#if EINI_PACK_N == 1
+// n granules of rows, ss apart, turned to columns, ds apart: for section lanes. What is so far
+// behind each row is asked for, unless that is 0.
+EINI_UNUSED EINI_VAT static void EINI_PACK_FN(turned)(int64_t n, const void *src, const int64_t *r,
+                                                      int64_t ss, void *dst, const int64_t *o,
+                                                      int64_t ds, int64_t behind) {
+  const EINI_PACK_S *s = (const EINI_PACK_S *)src;
+  EINI_PACK_T *d = (EINI_PACK_T *)dst;
+  for (; n > 0; n--, s += ss, d += ds) {
+    EINI_PACK_FN(swap)(s, r, NULL, d, o);
+    if (behind != 0) EINI_PACK_FN(ahead)(s + behind, r);
+  }
+}
+#endif  // EINI_PACK_N
 
 EINI_VAT static void EINI_PACK_FN(some)(const eini_gett_pack_arg *a, int64_t p, int64_t q,
                                             int64_t to, int64_t by) {

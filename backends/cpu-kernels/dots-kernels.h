@@ -157,7 +157,7 @@ EINI_VAT EINI_INLINE void EINI_FN(dir_even)(const eini_dir_even *d, const int R)
   union { EINI_V v[EINI_VW + 4]; EINI_VU t[(EINI_VW + 4) * EINI_VW]; } s;
   for (int64_t r = 0; r < d->rows; r += rows) {
     const int64_t to = eini_min64(d->rows, r + rows);
-    for (int64_t g = r; g < to; g += R, p += R * step) {
+    for (int64_t g = r; g < to; g += R, p += R * step, x += d->xstep) {
       EINI_V u[8], v[8];
       const EINI_VU *a[8];
       EINI_FIRST(R, EINI_DIR_ROW)

@@ -20,7 +20,7 @@ enum { EINI_DIR_B, EINI_DIR_M, EINI_DIR_N, EINI_DIR_K };
 typedef struct eini_dir_job {
   const ein_contract *c;
   const eini_dir_kern *kern;
-  int planes, unit;                        // reals and bytes of an element
+  int isa, planes, unit;                   // planes, unit: reals and bytes of an element
   eini_dir_index x[4];
   const char *base[EINI_DIR_STREAMS], *at[EINI_DIR_STREAMS];
   int64_t esize[EINI_DIR_STREAMS];
@@ -120,6 +120,7 @@ static void eini_dir_init(eini_dir_job *j, const eini_cpu *cpu, const ein_contra
   const int64_t *const out[4] = {c->out_batch, c->out_m, c->out_n, NULL};
   const int64_t *const *const extra[4] = {c->extra_batch, c->extra_m, c->extra_n, NULL};
   j->c = c;
+  j->isa = cpu->isa;
   j->kern = eini_dir_kern_of(cpu->isa, c->type);
   j->planes = eini_dir_planes(c->type);
   j->unit = j->planes * j->kern->size;
@@ -315,11 +316,37 @@ static int eini_dir_product(eini_dir_job *j, int s0, const eini_dir_index *rows,
   return 1;
 }
 
+// How many of the next n positions from `at` on go on along the last axis.
+static int64_t eini_dir_goes_on(const eini_dir_index *x, int64_t at, int64_t n) {
+  const int64_t last = x->n > 0 ? x->extent[x->n - 1] : 1;
+  return eini_min64(n, x->n == 1 ? n : last - at % last);
+}
+
+// The same of a plain side whose rows follow each other in memory: blocks are turned.
+static void eini_dir_fetch_turned(eini_dir_job *j, int s0, const eini_dir_index *rows, int64_t row0,
+                                  int64_t rn, const eini_dir_index *x, int64_t i0, int64_t in,
+                                  int64_t pitch, char *dst) {
+  const int64_t step = x->stride[s0][x->n - 1] * j->unit;
+  for (int64_t r = 0, nr; r < rn; r += nr) {
+    nr = eini_dir_goes_on(rows, row0 + r, rn - r);
+    const char *a = j->at[s0] + eini_dir_offset(rows, s0, row0 + r) * j->unit;
+    for (int64_t i = 0, ni; i < in; i += ni) {
+      ni = eini_dir_goes_on(x, i0 + i, in - i);
+      eini_turn(j->isa, j->unit, nr, ni, a + eini_dir_offset(x, s0, i0 + i) * j->unit, step,
+                dst + (r * pitch + i) * j->unit, pitch * j->unit);
+    }
+  }
+}
+
 // dst[r * pitch + i] = value of a plain side at rows row0 + r and columns from i0; both groups.
 static void eini_dir_fetch_plain(eini_dir_job *j, int s0, const eini_dir_index *rows, int64_t row0,
                                  int64_t rn, const eini_dir_index *x, int64_t i0, int64_t in,
                                  int64_t pitch, char *dst) {
   const int unit = x->n == 0 || (x->n == 1 && x->stride[s0][0] == 1);
+  if (!unit && j->planes == 1 && rows->n > 0 && rows->stride[s0][rows->n - 1] == 1 && rn > 1) {
+    eini_dir_fetch_turned(j, s0, rows, row0, rn, x, i0, in, pitch, dst);
+    return;
+  }
   for (int64_t i = 0, n; i < in; i += n) {
     n = eini_min64(in - i, EIN_POINTS);
     eini_dir_table(x, s0, i0 + i, n, j->off);

@@ -40,9 +40,10 @@ typedef struct eini_dir_mul {
   char *y;
 } eini_dir_mul;
 
-// Dot products of evenly spaced rows with x, all contiguous: y[i] = a[i * step ..] * x.
+// Dot products of evenly spaced rows with x, all contiguous: y[i] = a[i * step ..] * x. xstep: far
+// rows have an x each, so far apart.
 typedef struct eini_dir_even {
-  int64_t rows, step, len;
+  int64_t rows, step, len, xstep;
   const void *a, *x;
   void *y;
 } eini_dir_even;

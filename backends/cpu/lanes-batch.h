@@ -131,6 +131,7 @@ static ein_status eini_lanes_three_run(const eini_cpu *cpu, const ein_contract *
   j.lanes = choice->state[EINI_LANES_BLOCK], j.past = (int)choice->state[EINI_LANES_PAST];
   eini_lanes_three_carve(&j, (char *)scratch);
   eini_lanes_begin(&j.move[EINI_LANES_Y]);
+  for (int i = 0; i < 2; i++) eini_lanes_expect(cpu, &j.by, j.size, j.lanes, &j.move[i]);
   for (int i = 0; i < 3; i++) {
     if (j.move[i].step == 1) continue;
     const eini_lanes_axes axes = eini_lanes_three_axes(&j, i);
@@ -178,6 +179,17 @@ static int eini_lanes_three_fits(const eini_lanes_three *j) {
 
 #define EINI_LANES_LOAD 1.25    // cycles of a product of vectors, whose rows are loaded for each
 
+// Seconds of reading again what the first cache does not keep: rows of P's tile for each of Q's,
+// and those for each tile.
+static double eini_lanes_three_again(const eini_rated *cpu, const eini_lanes_three *j) {
+  const double line = (double)(j->nk * j->kern->lanes * j->by.size);
+  const double keep = 0.7 * (double)cpu->is.l1;
+  const double vectors = ceil((double)j->size / j->kern->lanes) * (double)j->nd;
+  const double rows = fmin((double)j->nm, (double)j->kern->rows), q = (double)j->nn * line;
+  return eini_dir_missed(cpu, keep, (rows + 1) * line, vectors * (double)j->nm * q, NULL) +
+         eini_dir_missed(cpu, keep, q, vectors * ceil((double)j->nm / rows) * q, NULL);
+}
+
 static double eini_lanes_three_seconds(const eini_rated *cpu, const eini_lanes_three *j) {
   const double size = (double)eini_up(j->size, j->kern->lanes), k = (double)j->nk;
   const double rows = (double)(j->nd * j->nn * j->nm);
@@ -196,7 +208,8 @@ static double eini_lanes_three_seconds(const eini_rated *cpu, const eini_lanes_t
   }
   const double one = fmax(rows * k * EINI_LANES_LOAD, tiles * k * 4) + tiles * EINI_LANES_TILE;
   const double busy =
-      size * ((turned * EINI_LANES_TURN + one / j->kern->lanes) / cpu->hz + pages);
+      size * ((turned * EINI_LANES_TURN + one / j->kern->lanes) / cpu->hz + pages) +
+      eini_lanes_three_again(cpu, j);
   const double move = bytes / eini_cpu_bw(cpu, bytes);
   return eini_cpu_beside(busy, move, EINI_CPU_BESIDE);
 }

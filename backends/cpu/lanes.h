@@ -15,9 +15,10 @@
 // shorter than a vector that follow each other are turned as one where each lane has its own run of
 // values: lane i of granule v then holds value i * G + v of a block of G granules.
 
-// n times: a granule of rows at src + r[i], of as many reals each, turned to dst + o[j].
+// n times: a granule of rows at src + r[i], of as many reals each, turned to dst + o[j]. What is
+// `behind` reals further is asked for.
 typedef void (*eini_lanes_turn)(int64_t n, const void *src, const int64_t *r, int64_t ss,
-                                void *dst, const int64_t *o, int64_t ds);
+                                void *dst, const int64_t *o, int64_t ds, int64_t behind);
 
 enum {
   EINI_LANES_BLOCK,         // words of ein_choice.state: lanes of a block
@@ -44,9 +45,10 @@ typedef struct eini_lanes_by {
 // An operand, or the output, whose pieces are turned, `step` reals apart.
 typedef struct eini_lanes_move {
   eini_lanes_piece piece;
-  int64_t step;
+  int64_t step, behind;        // behind: of the next block, which is asked for; 0: it is not
   char *block;                 // its lanes
-  int64_t *joined, granules;   // where reals of pieces turned as one are; NULL: one by one
+  int64_t *joined;             // where reals of pieces turned as one are, in a block of so many
+  int64_t granules, lanes;     //   granules and lanes; NULL: one by one
   char *stage;                 // pieces on their way past the caches, or NULL
   eini_tail *carry;
 } eini_lanes_move;
@@ -254,8 +256,8 @@ static eini_lanes_range eini_lanes_next(const eini_lanes_by *by, int nmove,
 static void eini_lanes_join(const eini_lanes_by *by, eini_lanes_move *m,
                             const eini_lanes_range *x) {
   int64_t *to = m->joined;
-  if (m->granules == x->whole) return;
-  m->granules = x->whole;
+  if (m->granules == x->whole && m->lanes == x->lanes) return;
+  m->granules = x->whole, m->lanes = x->lanes;
   for (int64_t v = 0; v < x->whole; v++)
     for (int64_t i = 0; i < m->piece.n; i++)
       *to++ = m->piece.row[i] * x->lanes + v * by->granule;
@@ -273,7 +275,7 @@ static void eini_lanes_in(const eini_lanes_by *by, eini_lanes_move *m, const cha
     eini_lanes_join(by, m, b);
     for (int64_t t = 0, all = b->whole * x->n; t < all; t += g) {
       const int64_t from = eini_min64(t, all - g);
-      by->turn(1, p + from * z, r, 0, m->block, m->joined + from, 0);
+      by->turn(1, p + from * z, r, 0, m->block, m->joined + from, 0, m->behind);
     }
     i = x->n;
   }
@@ -283,7 +285,7 @@ static void eini_lanes_in(const eini_lanes_by *by, eini_lanes_move *m, const cha
       const int64_t from = run < g ? 0 : eini_min64(t, run - g);
       for (int64_t h = 0; h < g; h++)
         o[h] = (from + h < run ? x->row[i + from + h] : x->n) * lanes;
-      by->turn(b->whole, p + (x->off[i] + from) * z, r, next, m->block, o, g);
+      by->turn(b->whole, p + (x->off[i] + from) * z, r, next, m->block, o, g, m->behind);
     }
   }
   for (int64_t h = 0; h < g; h++) r[h] = h * step;
@@ -298,7 +300,7 @@ static void eini_lanes_in(const eini_lanes_by *by, eini_lanes_move *m, const cha
     }
     for (int64_t t = 0; t < x->n; t += g) {
       for (int64_t h = 0; h < g; h++) o[h] = (t + h < x->n ? x->row[t + h] : x->n) * lanes;
-      by->turn(1, by->some + t * z, some, 0, m->block + e * z, o, 0);
+      by->turn(1, by->some + t * z, some, 0, m->block + e * z, o, 0, 0);
     }
   }
 }
@@ -315,19 +317,19 @@ static void eini_lanes_leave(const eini_lanes_by *by, eini_lanes_move *m, char *
     eini_lanes_join(by, m, b);
     for (const int64_t end = b->whole * all; t < end; t += g) {
       const int64_t from = eini_min64(t, end - g);
-      by->turn(1, m->block, m->joined + from, 0, p + from * z, o, 0);
+      by->turn(1, m->block, m->joined + from, 0, p + from * z, o, 0, 0);
     }
     t = all;
   }
   for (; t < all && b->whole > 0; t += g) {
     const int64_t from = all < g ? 0 : eini_min64(t, all - g);
     for (int64_t h = 0; h < g; h++) r[h] = y->row[eini_min64(from + h, all - 1)] * lanes;
-    by->turn(b->whole, m->block, r, g, p + from * z, o, next);
+    by->turn(b->whole, m->block, r, g, p + from * z, o, next, 0);
   }
   for (int64_t e = b->whole * g; e < b->n; e += g) {
     for (t = 0; t < all; t += g) {
       for (int64_t h = 0; h < g; h++) r[h] = y->row[eini_min64(t + h, all - 1)] * lanes;
-      by->turn(1, m->block + e * z, r, 0, by->some + t * z, some, 0);
+      by->turn(1, m->block + e * z, r, 0, by->some + t * z, some, 0, 0);
     }
     for (int64_t h = 0; h < g && e + h < b->n; h++)
       memcpy(p + (e + h) * step * z, by->some + h * by->pitch * z, (size_t)(all * z));
@@ -344,6 +346,12 @@ static void eini_lanes_out(const eini_lanes_by *by, eini_lanes_move *m, char *p,
 
 static void eini_lanes_begin(eini_lanes_move *m) {
   if (m->stage != NULL) memset(m->carry, 0, sizeof *m->carry);
+}
+
+// Blocks of an operand that comes from beyond the second cache are asked for.
+static void eini_lanes_expect(const eini_cpu *cpu, const eini_lanes_by *by, int64_t size,
+                              int64_t lanes, eini_lanes_move *m) {
+  m->behind = size * m->piece.n * by->size > cpu->l2 ? lanes * m->step : 0;
 }
 
 static void eini_lanes_end(eini_lanes_move *m) {
@@ -437,6 +445,7 @@ static ein_status eini_lanes_run_part(const eini_cpu *cpu, const ein_contract *c
   j.lanes = choice->state[EINI_LANES_BLOCK], j.past = (int)choice->state[EINI_LANES_PAST];
   eini_lanes_carve(&j, (char *)scratch);
   eini_lanes_begin(&j.move[1]);
+  eini_lanes_expect(cpu, &j.by, j.size, j.lanes, &j.move[0]);
   eini_lanes_tables(&j);
   const int64_t *range = j.side ? part->n : part->m, z = j.kern->size, vl = j.kern->lanes;
   const int64_t from = j.axis == 0 ? range[0] / j.nd : 0;

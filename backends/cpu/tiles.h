@@ -212,3 +212,63 @@ static const eini_tile_kind eini_tile_kinds[EINI_ISA_COUNT][5][4] = {
 #else  // EINI_CPU_X86
     {{{0, NULL}}}, {{{0, NULL}}}};
 #endif
+
+// dst[s * ds + d] = src[d * ss + s] for s < ns <= 4 and d < nd, nd >= 8, of eight bytes; steps in
+// bytes. Rows too short for tiles: eight at once, of which nothing after their end is read.
+#if EINI_CPU_X86
+#define EINI_NARROW_ROW(k) _mm256_maskz_loadu_pd(m, (const void *)(r + (k) * ss))
+#define EINI_NARROW_PAIR(k) \
+  _mm512_insertf64x4(_mm512_castpd256_pd512(EINI_NARROW_ROW(k)), EINI_NARROW_ROW((k) + 2), 1)
+EINI_T512 static void eini_turn_narrow(int64_t ns, int64_t nd, const char *src, int64_t ss,
+                                       char *dst, int64_t ds) {
+  const __mmask8 m = (__mmask8)((1u << ns) - 1u);
+  for (int64_t i = 0; i < nd; i += 8) {
+    const int64_t d = eini_min64(i, nd - 8);
+    const char *r = src + d * ss;
+    char *to = dst + 8 * d;
+    const __m512d a = EINI_NARROW_PAIR(0), b = EINI_NARROW_PAIR(1);
+    const __m512d e = EINI_NARROW_PAIR(4), f = EINI_NARROW_PAIR(5);
+    const __m512d x = _mm512_unpacklo_pd(a, b), y = _mm512_unpacklo_pd(e, f);
+    const __m512d z = _mm512_unpackhi_pd(a, b), w = _mm512_unpackhi_pd(e, f);
+    _mm512_storeu_pd(to, _mm512_shuffle_f64x2(x, y, 0x88));
+    if (ns > 1) _mm512_storeu_pd(to + ds, _mm512_shuffle_f64x2(z, w, 0x88));
+    if (ns > 2) _mm512_storeu_pd(to + 2 * ds, _mm512_shuffle_f64x2(x, y, 0xdd));
+    if (ns > 3) _mm512_storeu_pd(to + 3 * ds, _mm512_shuffle_f64x2(z, w, 0xdd));
+  }
+}
+#else  // EINI_CPU_X86
+static void eini_turn_narrow(int64_t ns, int64_t nd, const char *src, int64_t ss, char *dst,
+                             int64_t ds) {
+  for (int64_t s = 0; s < ns; s++) {
+    for (int64_t d = 0; d < nd; d++) memcpy(dst + s * ds + 8 * d, src + d * ss + 8 * s, 8);
+  }
+}
+#endif
+
+// The same for any number and size of elements. Tiles overlap.
+static void eini_turn(int isa, int size, int64_t ns, int64_t nd, const char *src, int64_t ss,
+                      char *dst, int64_t ds) {
+  const eini_tile_kind *kind = eini_tile_kinds[isa][size == 8 ? 3 : 2];
+  while (kind->b > eini_min64(ns, nd)) kind++;
+  const int64_t b = kind->b;
+  const int narrow = isa == EINI_ISA_AVX512 && size == 8 && nd >= 8;
+  for (int64_t s = 0, n; s < ns; s += n) {
+    n = b > 0 ? b : 1;
+    if (narrow && (b < 8 || ns - s <= 4)) {
+      n = eini_min64(ns - s, 4);
+      eini_turn_narrow(n, nd, src + s * size, ss, dst + s * ds, ds);
+      continue;
+    }
+    if (b == 0) {
+      for (int64_t d = 0; d < nd; d++) {
+        memcpy(dst + s * ds + d * size, src + d * ss + s * size, (size_t)size);
+      }
+      continue;
+    }
+    const int64_t u = eini_min64(s, ns - b);
+    for (int64_t d = 0; d < nd; d += b) {
+      const int64_t w = eini_min64(d, nd - b);
+      kind->fn(src + w * ss + u * size, ss, dst + u * ds + w * size, ds);
+    }
+  }
+}

@@ -65,33 +65,52 @@ static int eini_dir_tiny_rows(const ein_contract *c) {
   return (swap || c->n.n == 0) && c->k.n == 1 && c->p.k[0][0] == 1 && c->q.k[0][0] == 1;
 }
 
+// Rows from those at d on, which go to the output `step` apart; `other`: where an operand of an
+// output that is scaled is.
+static void eini_dir_tiny_rows_some(const eini_dir_kern *kern, const ein_contract *c, int far,
+                                    eini_dir_even *d, char *out, int64_t other,
+                                    const int64_t *step) {
+  const int64_t z = kern->size, at = 0, *const xoff = &other;
+  double y[EINI_DIR_EVEN_ROWS];
+  d->y = step[0] == 1 && !c->scaled ? (void *)out : (void *)y;
+  (far ? kern->even_far : kern->even_near)(d);
+  if (c->scaled) {
+    c->emit_fn(c->emit_user, d->rows, y, out, &at, c->extra_base, &xoff, step);
+    return;
+  }
+  for (int64_t i = 0; i < d->rows && d->y != (void *)out; i++)
+    memcpy(out + i * step[0] * z, (const char *)y + i * z, (size_t)z);
+}
+
 static void eini_dir_tiny_rows_run(const eini_dir_kern *kern, const ein_contract *c,
                                    const int64_t *s, const ein_part *part) {
   const int swap = (int)s[EINI_DIR_SWAP];
-  const int64_t *row = swap ? part->n : part->m, z = kern->size;
-  double y[EINI_DIR_EVEN_ROWS];
-  int64_t xb, step[2] = {s[EINI_DIR_OM], 0};
-  eini_dir_tiny_extra(c, swap, &xb, &step[1]);
-  eini_dir_even d = {0, s[EINI_DIR_PM], s[EINI_DIR_TK], NULL, NULL, y};
-  for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {
-    d.x = (swap ? c->p.base[0] : c->q.base[0]) + b * s[EINI_DIR_BQ] * z;
-    for (int64_t r = row[0]; r < row[1]; r += EINI_DIR_EVEN_ROWS) {
-      char *out = c->out + (b * s[EINI_DIR_BO] + r * s[EINI_DIR_OM]) * z;
-      d.rows = eini_min64(EINI_DIR_EVEN_ROWS, row[1] - r);
-      d.a = (swap ? c->q.base[0] : c->p.base[0]) + (b * s[EINI_DIR_BP] + r * s[EINI_DIR_PM]) * z;
-      if (s[EINI_DIR_OM] == 1 && !c->scaled) d.y = out;
-      (s[EINI_DIR_FARAWAY] ? kern->even_far : kern->even_near)(&d);
-      if (d.y == (void *)out) continue;
-      if (c->scaled) {
-        const int64_t at = 0, x = b * xb + r * step[1], *const xoff = &x;
-        c->emit_fn(c->emit_user, d.rows, y, out, &at, c->extra_base, &xoff, step);
-        continue;
-      }
-      for (int64_t i = 0; i < d.rows; i++, out += s[EINI_DIR_OM] * z) {
-        memcpy(out, (const char *)y + i * z, (size_t)z);
-      }
+  const int64_t *row = swap ? part->n : part->m, z = kern->size, most = EINI_DIR_EVEN_ROWS;
+  const char *p = (swap ? c->q.base[0] : c->p.base[0]) + row[0] * s[EINI_DIR_PM] * z;
+  const char *q = swap ? c->p.base[0] : c->q.base[0];
+  int64_t xb, xm, step[2];
+  eini_dir_tiny_extra(c, swap, &xb, &xm);
+  if (row[1] - row[0] == 1 && part->batch[1] - part->batch[0] > 1) {  // the batch's rows
+    eini_dir_even d = {0, s[EINI_DIR_BP], s[EINI_DIR_TK], s[EINI_DIR_BQ], NULL, NULL, NULL};
+    step[0] = s[EINI_DIR_BO], step[1] = xb;
+    for (int64_t b = part->batch[0]; b < part->batch[1]; b += most) {
+      d.rows = eini_min64(most, part->batch[1] - b);
+      d.a = p + b * s[EINI_DIR_BP] * z, d.x = q + b * s[EINI_DIR_BQ] * z;
+      char *out = c->out + (b * s[EINI_DIR_BO] + row[0] * s[EINI_DIR_OM]) * z;
+      eini_dir_tiny_rows_some(kern, c, 1, &d, out, b * xb + row[0] * xm, step);
     }
+    return;
   }
+  eini_dir_even d = {0, s[EINI_DIR_PM], s[EINI_DIR_TK], 0, NULL, NULL, NULL};
+  step[0] = s[EINI_DIR_OM], step[1] = xm;
+  for (int64_t b = part->batch[0]; b < part->batch[1]; b++)
+    for (int64_t r = row[0]; r < row[1]; r += most) {
+      d.rows = eini_min64(most, row[1] - r);
+      d.a = p + (b * s[EINI_DIR_BP] + (r - row[0]) * s[EINI_DIR_PM]) * z;
+      d.x = q + b * s[EINI_DIR_BQ] * z;
+      char *out = c->out + (b * s[EINI_DIR_BO] + r * s[EINI_DIR_OM]) * z;
+      eini_dir_tiny_rows_some(kern, c, (int)s[EINI_DIR_FARAWAY], &d, out, b * xb + r * xm, step);
+    }
 }
 
 // The strides, and the tile if there is only one.
@@ -219,9 +238,9 @@ static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c
   seconds += (double)batch * vectors * (double)(rows + 7) / 8 * 2e-9;
   seconds = (double)batch * eini_dir_chain(cpu, (double)rows, vectors, (double)k, seconds / most);
   if (s[EINI_DIR_BY_ROWS])
-    seconds = in / cpu->l2_bw / 2 + (double)batch * (1e-8 + (double)rows * 1.5e-9);
+    seconds = in / cpu->l2_bw / 2 + (double)batch * ((rows > 1 ? 1e-8 : 0) + (double)rows * 1.5e-9);
   seconds = eini_cpu_beside(seconds, move, EINI_CPU_BESIDE);
-  if (batch > 1) seconds += (double)batch * EINI_BARE_SECONDS;
+  if (batch > 1 && (rows > 1 || !s[EINI_DIR_BY_ROWS])) seconds += (double)batch * EINI_BARE_SECONDS;
   if (!s[EINI_DIR_BY_ROWS]) seconds += eini_dir_tiny_apart(cpu, kern, batch, rows, s);
   if (!s[EINI_DIR_BY_ROWS] && eini_cpu_far(&cpu->is, in) && k * rows > 0 && batch > 1 &&
       s[EINI_DIR_BQ] != lanes) {
