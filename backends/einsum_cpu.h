@@ -4613,6 +4613,7 @@ static eini_horizontal_fn eini_cpu_across_fn(int isa, int fold, ein_dtype type) 
 #define EINI_ROW_SHORT 64    //   from so many bytes on; else they are chunks of several loops
 #define EINI_ROW_JOIN 4096   // bytes of joined rows at most
 #define EINI_ROW_CYCLES 8    // of a short row of an operand, laid out or found: an estimate
+#define EINI_ROW_FOUND 120   // of a longer one
 // What an operation takes, as flops of what the peak counts: from a cache, and called. Estimates:
 // they say only which of several providers is asked to run a map.
 #define EINI_ROW_FLOPS 4
@@ -5011,8 +5012,9 @@ static double eini_rows_seconds(const eini_rated *cpu, const eini_steps *r, int 
   const double flops = EINI_ROW_FLOPS * (r->n - r->calls) + EINI_ROW_CALL_FLOPS * r->calls;
   double time = work * flops / (f32 ? cpu->peak_f32 : cpu->peak_f64);
   const double each = (double)m->extent[m->n - 1] * (f32 ? 4 : 8);
+  const double found = eini_rows_short(m) ? 0 : rows * EINI_ROW_FOUND / cpu->hz;
   if (eini_rows_short(m)) time += rows * (EINI_ROW_CYCLES + each / 32) * (m->nop + 1) / cpu->hz;
-  return cpu->call + fmax(time, bytes / rate) / threads;
+  return cpu->call + (fmax(time, bytes / rate) + found) / threads;
 }
 
 // Ways: through the caches, past them, and eight rows at a time where that gains. Short rows that
@@ -8917,6 +8919,7 @@ static ein_status eini_cpu_map_run(const eini_cpu *cpu, const ein_map *m, const 
 #undef EINI_ROW_SHORT
 #undef EINI_ROW_JOIN
 #undef EINI_ROW_CYCLES
+#undef EINI_ROW_FOUND
 #undef EINI_ROW_FLOPS
 #undef EINI_ROW_CALL_FLOPS
 
@@ -11712,6 +11715,7 @@ static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c
   const double move = eini_dir_tiny_move(cpu, c, rows, lanes, kern, s) +
                       eini_dir_tiny_again(cpu, c, rows, lanes, kern, s, traffic);
   double seconds = flops / eini_dir_peak(cpu, c->type) * (rows < 8 ? 1.5 : 1.1);
+  const int alone = rows > 1 || !s[EINI_DIR_BY_ROWS];  // else the batch's rows are taken at once
   const int64_t strips = k * lanes * kern->size, apart = s[EINI_DIR_QK] * kern->size;
   if (strips > cpu->is.l3 / 8 || (strips > cpu->is.l2 / 2 && apart % EINI_DIR_PAGE == 0))
     seconds *= 1.5;
@@ -11719,9 +11723,9 @@ static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c
   seconds += (double)batch * vectors * (double)(rows + 7) / 8 * 2e-9;
   seconds = (double)batch * eini_dir_chain(cpu, (double)rows, vectors, (double)k, seconds / most);
   if (s[EINI_DIR_BY_ROWS])
-    seconds = in / cpu->l2_bw / 2 + (double)batch * ((rows > 1 ? 1e-8 : 0) + (double)rows * 1.5e-9);
+    seconds = in / cpu->l2_bw / 2 + (double)batch * ((alone ? 1e-8 : 0) + (double)rows * 1.5e-9);
   seconds = eini_cpu_beside(seconds, move, EINI_CPU_BESIDE);
-  if (batch > 1 && (rows > 1 || !s[EINI_DIR_BY_ROWS])) seconds += (double)batch * EINI_BARE_SECONDS;
+  if (batch > 1 && alone) seconds += (double)batch * EINI_BARE_SECONDS;
   if (!s[EINI_DIR_BY_ROWS]) seconds += eini_dir_tiny_apart(cpu, kern, batch, rows, s);
   if (!s[EINI_DIR_BY_ROWS] && eini_cpu_far(&cpu->is, in) && k * rows > 0 && batch > 1 &&
       s[EINI_DIR_BQ] != lanes) {

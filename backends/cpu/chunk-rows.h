@@ -22,6 +22,7 @@
 #define EINI_ROW_SHORT 64    //   from so many bytes on; else they are chunks of several loops
 #define EINI_ROW_JOIN 4096   // bytes of joined rows at most
 #define EINI_ROW_CYCLES 8    // of a short row of an operand, laid out or found: an estimate
+#define EINI_ROW_FOUND 120   // of a longer one
 // What an operation takes, as flops of what the peak counts: from a cache, and called. Estimates:
 // they say only which of several providers is asked to run a map.
 #define EINI_ROW_FLOPS 4

@@ -88,8 +88,9 @@ static double eini_rows_seconds(const eini_rated *cpu, const eini_steps *r, int 
   const double flops = EINI_ROW_FLOPS * (r->n - r->calls) + EINI_ROW_CALL_FLOPS * r->calls;
   double time = work * flops / (f32 ? cpu->peak_f32 : cpu->peak_f64);
   const double each = (double)m->extent[m->n - 1] * (f32 ? 4 : 8);
+  const double found = eini_rows_short(m) ? 0 : rows * EINI_ROW_FOUND / cpu->hz;
   if (eini_rows_short(m)) time += rows * (EINI_ROW_CYCLES + each / 32) * (m->nop + 1) / cpu->hz;
-  return cpu->call + fmax(time, bytes / rate) / threads;
+  return cpu->call + (fmax(time, bytes / rate) + found) / threads;
 }
 
 // Ways: through the caches, past them, and eight rows at a time where that gains. Short rows that

@@ -222,5 +222,6 @@ static ein_status eini_cpu_map_run(const eini_cpu *cpu, const ein_map *m, const 
 #undef EINI_ROW_SHORT
 #undef EINI_ROW_JOIN
 #undef EINI_ROW_CYCLES
+#undef EINI_ROW_FOUND
 #undef EINI_ROW_FLOPS
 #undef EINI_ROW_CALL_FLOPS

@@ -231,6 +231,7 @@ static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c
   const double move = eini_dir_tiny_move(cpu, c, rows, lanes, kern, s) +
                       eini_dir_tiny_again(cpu, c, rows, lanes, kern, s, traffic);
   double seconds = flops / eini_dir_peak(cpu, c->type) * (rows < 8 ? 1.5 : 1.1);
+  const int alone = rows > 1 || !s[EINI_DIR_BY_ROWS];  // else the batch's rows are taken at once
   const int64_t strips = k * lanes * kern->size, apart = s[EINI_DIR_QK] * kern->size;
   if (strips > cpu->is.l3 / 8 || (strips > cpu->is.l2 / 2 && apart % EINI_DIR_PAGE == 0))
     seconds *= 1.5;
@@ -238,9 +239,9 @@ static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c
   seconds += (double)batch * vectors * (double)(rows + 7) / 8 * 2e-9;
   seconds = (double)batch * eini_dir_chain(cpu, (double)rows, vectors, (double)k, seconds / most);
   if (s[EINI_DIR_BY_ROWS])
-    seconds = in / cpu->l2_bw / 2 + (double)batch * ((rows > 1 ? 1e-8 : 0) + (double)rows * 1.5e-9);
+    seconds = in / cpu->l2_bw / 2 + (double)batch * ((alone ? 1e-8 : 0) + (double)rows * 1.5e-9);
   seconds = eini_cpu_beside(seconds, move, EINI_CPU_BESIDE);
-  if (batch > 1 && (rows > 1 || !s[EINI_DIR_BY_ROWS])) seconds += (double)batch * EINI_BARE_SECONDS;
+  if (batch > 1 && alone) seconds += (double)batch * EINI_BARE_SECONDS;
   if (!s[EINI_DIR_BY_ROWS]) seconds += eini_dir_tiny_apart(cpu, kern, batch, rows, s);
   if (!s[EINI_DIR_BY_ROWS] && eini_cpu_far(&cpu->is, in) && k * rows > 0 && batch > 1 &&
       s[EINI_DIR_BQ] != lanes) {
