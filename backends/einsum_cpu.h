@@ -10203,7 +10203,7 @@ static double eini_dir_nest_cost(const eini_rated *cpu, const eini_dir_job *j, i
   const int64_t lanes = j->kern->lanes / j->planes;
   const int64_t vectors = (x->size + lanes - 1) / lanes;
   double s = 2 * m * k * (double)(vectors * lanes) * j->planes * j->planes;
-  s = s / eini_dir_peak(cpu, j->c->type) + m * (double)vectors * 1e-9;
+  s = s / eini_dir_peak(cpu, j->c->type) + m * (double)(2 + vectors) * 1e-9;
   s = eini_dir_chain(cpu, m, (double)vectors, k, s);
   s += eini_dir_again(cpu, m, n, k, (double)j->unit, (double)(lanes * j->unit));
   const int64_t run = eini_dir_run(x, b, 1);  // short ones are packed
@@ -11723,7 +11723,8 @@ static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c
   seconds += (double)batch * vectors * (double)(rows + 7) / 8 * 2e-9;
   seconds = (double)batch * eini_dir_chain(cpu, (double)rows, vectors, (double)k, seconds / most);
   if (s[EINI_DIR_BY_ROWS])
-    seconds = in / cpu->l2_bw / 2 + (double)batch * ((alone ? 1e-8 : 0) + (double)rows * 1.5e-9);
+    seconds = in / cpu->l2_bw / 2 +
+              (double)batch * (alone ? 1e-8 + (double)rows * 1.5e-9 : 2.5e-9);
   seconds = eini_cpu_beside(seconds, move, EINI_CPU_BESIDE);
   if (batch > 1 && alone) seconds += (double)batch * EINI_BARE_SECONDS;
   if (!s[EINI_DIR_BY_ROWS]) seconds += eini_dir_tiny_apart(cpu, kern, batch, rows, s);
@@ -12744,10 +12745,10 @@ static int64_t eini_lanes_blocks(const eini_rated *cpu, const eini_dir_kern *ker
   return lanes;
 }
 
-// A tile of rows and lanes that are turned takes so many cycles, and a tile of products as many
-// beside its products.
-#define EINI_LANES_TURN 3.5
-#define EINI_LANES_TILE 12
+// A granule of a lane that is turned takes so many cycles, of two sizes of reals, and a tile of
+// products as many beside its products.
+#define EINI_LANES_TURN(size) ((size) == 8 ? 5.5 : 4.5)
+#define EINI_LANES_TILE 25
 
 // Granules of a piece.
 static double eini_lanes_granules(const eini_lanes_by *by, const eini_lanes_move *m,
@@ -12780,8 +12781,8 @@ static double eini_lanes_seconds(const eini_rated *cpu, const eini_lanes_job *j,
   const double one = fmax(2 * rows * k * wide * (double)j->kern->lanes /
                           eini_dir_peak(cpu, j->c->type) * (rows < 8 ? 1.5 : 1.1),
                           tiles * k * 4 / cpu->hz) + tiles * EINI_LANES_TILE / cpu->hz;
-  const double busy = all * (turned * EINI_LANES_TURN / cpu->hz + one / (double)j->lanes +
-                             eini_lanes_pages(&axes[0], j->move[0].step, j->by.size));
+  const double each = turned * EINI_LANES_TURN(j->by.size) / cpu->hz + one / (double)j->lanes;
+  const double busy = all * (each + eini_lanes_pages(&axes[0], j->move[0].step, j->by.size));
   const double in = all * (double)j->move[0].piece.n * z;
   const double out = all * (double)j->move[1].piece.n * z;
   const double move = (in + (j->past ? 1 : 2) * out) / eini_cpu_bw(cpu, in + out);
@@ -13030,7 +13031,7 @@ static double eini_lanes_three_seconds(const eini_rated *cpu, const eini_lanes_t
   }
   const double one = fmax(rows * k * EINI_LANES_LOAD, tiles * k * 4) + tiles * EINI_LANES_TILE;
   const double busy =
-      size * ((turned * EINI_LANES_TURN + one / j->kern->lanes) / cpu->hz + pages) +
+      size * ((turned * EINI_LANES_TURN(j->by.size) + one / j->kern->lanes) / cpu->hz + pages) +
       eini_lanes_three_again(cpu, j);
   const double move = bytes / eini_cpu_bw(cpu, bytes);
   return eini_cpu_beside(busy, move, EINI_CPU_BESIDE);

@@ -208,7 +208,7 @@ static double eini_lanes_three_seconds(const eini_rated *cpu, const eini_lanes_t
   }
   const double one = fmax(rows * k * EINI_LANES_LOAD, tiles * k * 4) + tiles * EINI_LANES_TILE;
   const double busy =
-      size * ((turned * EINI_LANES_TURN + one / j->kern->lanes) / cpu->hz + pages) +
+      size * ((turned * EINI_LANES_TURN(j->by.size) + one / j->kern->lanes) / cpu->hz + pages) +
       eini_lanes_three_again(cpu, j);
   const double move = bytes / eini_cpu_bw(cpu, bytes);
   return eini_cpu_beside(busy, move, EINI_CPU_BESIDE);

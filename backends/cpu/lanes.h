@@ -522,10 +522,10 @@ static int64_t eini_lanes_blocks(const eini_rated *cpu, const eini_dir_kern *ker
   return lanes;
 }
 
-// A tile of rows and lanes that are turned takes so many cycles, and a tile of products as many
-// beside its products.
-#define EINI_LANES_TURN 3.5
-#define EINI_LANES_TILE 12
+// A granule of a lane that is turned takes so many cycles, of two sizes of reals, and a tile of
+// products as many beside its products.
+#define EINI_LANES_TURN(size) ((size) == 8 ? 5.5 : 4.5)
+#define EINI_LANES_TILE 25
 
 // Granules of a piece.
 static double eini_lanes_granules(const eini_lanes_by *by, const eini_lanes_move *m,
@@ -558,8 +558,8 @@ static double eini_lanes_seconds(const eini_rated *cpu, const eini_lanes_job *j,
   const double one = fmax(2 * rows * k * wide * (double)j->kern->lanes /
                           eini_dir_peak(cpu, j->c->type) * (rows < 8 ? 1.5 : 1.1),
                           tiles * k * 4 / cpu->hz) + tiles * EINI_LANES_TILE / cpu->hz;
-  const double busy = all * (turned * EINI_LANES_TURN / cpu->hz + one / (double)j->lanes +
-                             eini_lanes_pages(&axes[0], j->move[0].step, j->by.size));
+  const double each = turned * EINI_LANES_TURN(j->by.size) / cpu->hz + one / (double)j->lanes;
+  const double busy = all * (each + eini_lanes_pages(&axes[0], j->move[0].step, j->by.size));
   const double in = all * (double)j->move[0].piece.n * z;
   const double out = all * (double)j->move[1].piece.n * z;
   const double move = (in + (j->past ? 1 : 2) * out) / eini_cpu_bw(cpu, in + out);

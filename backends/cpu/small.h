@@ -134,7 +134,7 @@ static double eini_dir_nest_cost(const eini_rated *cpu, const eini_dir_job *j, i
   const int64_t lanes = j->kern->lanes / j->planes;
   const int64_t vectors = (x->size + lanes - 1) / lanes;
   double s = 2 * m * k * (double)(vectors * lanes) * j->planes * j->planes;
-  s = s / eini_dir_peak(cpu, j->c->type) + m * (double)vectors * 1e-9;
+  s = s / eini_dir_peak(cpu, j->c->type) + m * (double)(2 + vectors) * 1e-9;
   s = eini_dir_chain(cpu, m, (double)vectors, k, s);
   s += eini_dir_again(cpu, m, n, k, (double)j->unit, (double)(lanes * j->unit));
   const int64_t run = eini_dir_run(x, b, 1);  // short ones are packed

@@ -239,7 +239,8 @@ static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c
   seconds += (double)batch * vectors * (double)(rows + 7) / 8 * 2e-9;
   seconds = (double)batch * eini_dir_chain(cpu, (double)rows, vectors, (double)k, seconds / most);
   if (s[EINI_DIR_BY_ROWS])
-    seconds = in / cpu->l2_bw / 2 + (double)batch * ((alone ? 1e-8 : 0) + (double)rows * 1.5e-9);
+    seconds = in / cpu->l2_bw / 2 +
+              (double)batch * (alone ? 1e-8 + (double)rows * 1.5e-9 : 2.5e-9);
   seconds = eini_cpu_beside(seconds, move, EINI_CPU_BESIDE);
   if (batch > 1 && alone) seconds += (double)batch * EINI_BARE_SECONDS;
   if (!s[EINI_DIR_BY_ROWS]) seconds += eini_dir_tiny_apart(cpu, kern, batch, rows, s);
