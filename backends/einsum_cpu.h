@@ -12749,6 +12749,7 @@ static int64_t eini_lanes_blocks(const eini_rated *cpu, const eini_dir_kern *ker
 // products as many beside its products.
 #define EINI_LANES_TURN(size) ((size) == 8 ? 5.5 : 4.5)
 #define EINI_LANES_TILE 25
+#define EINI_LANES_REST 600  // and the last values of a problem, through memory of their own
 
 // Granules of a piece.
 static double eini_lanes_granules(const eini_lanes_by *by, const eini_lanes_move *m,
@@ -12782,7 +12783,10 @@ static double eini_lanes_seconds(const eini_rated *cpu, const eini_lanes_job *j,
                           eini_dir_peak(cpu, j->c->type) * (rows < 8 ? 1.5 : 1.1),
                           tiles * k * 4 / cpu->hz) + tiles * EINI_LANES_TILE / cpu->hz;
   const double each = turned * EINI_LANES_TURN(j->by.size) / cpu->hz + one / (double)j->lanes;
-  const double busy = all * (each + eini_lanes_pages(&axes[0], j->move[0].step, j->by.size));
+  const double made = batch * (double)eini_up(j->size, j->kern->lanes);
+  const double rest = j->size % j->kern->lanes == 0 ? 0 : batch * EINI_LANES_REST / cpu->hz;
+  const double busy = made * each + rest +
+                      all * eini_lanes_pages(&axes[0], j->move[0].step, j->by.size);
   const double in = all * (double)j->move[0].piece.n * z;
   const double out = all * (double)j->move[1].piece.n * z;
   const double move = (in + (j->past ? 1 : 2) * out) / eini_cpu_bw(cpu, in + out);
@@ -13073,6 +13077,7 @@ static int eini_lanes_three_plan(const eini_rated *cpu, const ein_contract *c, i
   return 1;
 }
 #undef EINI_LANES_TILE
+#undef EINI_LANES_REST
 #undef EINI_LANES_TURN
 #undef EINI_LANES_LOAD
 
