@@ -12511,7 +12511,6 @@ static void eini_lanes_in(const eini_lanes_by *by, eini_lanes_move *m, const cha
       by->turn(b->whole, p + (x->off[i] + from) * z, r, next, m->block, o, g, m->behind);
     }
   }
-  for (int64_t h = 0; h < g; h++) r[h] = h * step;
   for (int64_t e = b->whole * g; e < lanes; e += g) {
     for (int64_t h = 0; h < g; h++) {
       const char *from = p + eini_min64(e + h, b->n - 1) * step * z;
@@ -12530,7 +12529,7 @@ static void eini_lanes_in(const eini_lanes_by *by, eini_lanes_move *m, const cha
 
 // The pieces of the output's values from the one at p on.
 static void eini_lanes_leave(const eini_lanes_by *by, eini_lanes_move *m, char *p,
-                           const eini_lanes_range *b) {
+                             const eini_lanes_range *b) {
   const eini_lanes_piece *y = &m->piece;
   const int64_t g = by->granule, z = by->size, step = m->step, all = y->n, lanes = b->lanes;
   const int64_t lane = by->apart ? b->whole * step : step, next = by->apart ? step : g * step;

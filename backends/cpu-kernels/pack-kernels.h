@@ -107,7 +107,8 @@ EINI_UNUSED EINI_VAT static void EINI_PACK_FN(turned)(int64_t n, const void *src
   EINI_PACK_T *d = (EINI_PACK_T *)dst;
   for (; n > 0; n--, s += ss, d += ds) {
     EINI_PACK_FN(swap)(s, r, NULL, d, o);
-    if (behind != 0) EINI_PACK_FN(ahead)(s + behind, r);
+    const uintptr_t then = (uintptr_t)s + (uintptr_t)behind * sizeof *s;
+    if (behind != 0) EINI_PACK_FN(ahead)((const EINI_PACK_S *)then, r);
   }
 }
 #endif  // EINI_PACK_N
