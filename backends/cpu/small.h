@@ -139,7 +139,7 @@ static double eini_dir_nest_cost(const eini_rated *cpu, const eini_dir_job *j, i
   s += eini_dir_again(cpu, m, n, k, (double)j->unit, (double)(lanes * j->unit));
   const int64_t run = eini_dir_run(x, b, 1);  // short ones are packed
   if (side->form != EIN_FORM_PLAIN || (run < x->size && run < 2 * j->kern->lanes))
-    s += n * k * (eini_dir_turns_in(j, b, x) ? 0.3e-9 : 1e-9);
+    s += eini_dir_turns_in(j, b, x) ? ceil(n / 8) * ceil(k / 8) * 2e-8 : n * k * 1e-9;
   if (n * k * j->unit > EINI_DIR_PACK_BYTES && !eini_dir_unit_last(x, b)) s += 1e3;
   if (other->form == EIN_FORM_PRODUCT) s += m * eini_dir_product_cost(j, EINI_DIR_OPS - b);
   else if (other->form != EIN_FORM_PLAIN) s += m * k * 1e-9;
