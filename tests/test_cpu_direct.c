@@ -638,8 +638,8 @@ int main(int argc, char **argv) {
   }
   for (int i = 0; i < FAMILIES; i++) printf("%s %ld ", families[i]->name, counts[i]);
   const int none = spreads == 0 || counts[FAMILIES - 2] == 0 || counts[FAMILIES - 1] == 0 ||
-                   stored == 0 || stored == counts[FAMILIES - 2] || joined[0] == 0 ||
-                   joined[1] == 0 || (EINI_STREAM_LINE > 0 && (past[0] == 0 || past[1] == 0));
+                   stored == 0 || stored == counts[FAMILIES - 2] || joined[0] + joined[1] == 0 ||
+                   (EINI_STREAM_LINE > 0 && past[0] + past[1] == 0);
   if (count >= 1000 && only < 0 && none) {
     printf("\nno sums over short runs, or no pieces turned to lanes\n");
     return 1;
