@@ -10084,7 +10084,7 @@ typedef struct eini_dir_nest {
   int a, b, ga, gb;            // first streams of scalars and vectors; groups of rows and lanes
   int soa;                     // lanes are the batch
   int packed, fetched;         // vectors, scalars
-  int nt, isa;                 // past the caches
+  int nt;                      // past the caches
   int far;                     // vectors come from memory
   int64_t run, orun;           // contiguous lanes of vectors and of the output
   int64_t m, n;                // rows and lanes of the whole
@@ -10256,7 +10256,6 @@ static int eini_dir_nest_init(eini_dir_nest *v, const eini_cpu *cpu, const ein_c
                               const int64_t *decided, const ein_part *part) {
   eini_dir_job *j = &v->j;
   eini_dir_init(j, cpu, c);
-  v->isa = cpu->isa;
   v->soa = eini_dir_soa(j);
   v->b = (int)decided[EINI_NEST_B];
   v->a = EINI_DIR_OPS - v->b;
@@ -10366,7 +10365,7 @@ static void eini_dir_nest_put(eini_dir_nest *v, int64_t m0, int64_t mb, int64_t 
     for (int64_t i = 0, n; i < mb; i += n) {
       int64_t off = eini_dir_offset(r, EINI_DIR_OUT, m0 + i) + eini_dir_offset(x, EINI_DIR_OUT, n0);
       n = eini_min64(mb - i, rows - (m0 + i) % rows);
-      eini_dir_flush(v->isa, (char *)(uintptr_t)j->at[EINI_DIR_OUT] + off * j->unit,
+      eini_dir_flush(j->isa, (char *)(uintptr_t)j->at[EINI_DIR_OUT] + off * j->unit,
                      v->tile + i * line, n * nb * j->unit);
     }
     return;
@@ -10668,7 +10667,7 @@ typedef struct eini_elem_ahead {
 
 typedef struct eini_dir_elem {
   eini_dir_job j;
-  int isa, s0, group;          // stream of the first factor; the group of its rows
+  int s0, group;               // stream of the first factor; the group of its rows
   int first, u;                // factors first; the factor that varies along rows of products
   int nt;                      // past the caches
   int64_t l1;                  // bytes of the first-level cache
@@ -10819,7 +10818,6 @@ static int eini_elem_sides(eini_dir_elem *v, const eini_cpu *cpu, const ein_cont
   const ein_side *p = v->s0 ? &c->q : &c->p, *q = v->s0 ? &c->p : &c->q;
   if (p->form != EIN_FORM_PRODUCT || p->nop != 2 || q->form != EIN_FORM_PLAIN) return 0;
   eini_dir_init(j, cpu, c);
-  v->isa = cpu->isa;
   v->l1 = cpu->l1;
   v->group = v->s0 ? EINI_DIR_N : EINI_DIR_M;
   for (int g = 0; g < 4; g++) {
@@ -10971,7 +10969,7 @@ static void eini_elem_take(eini_dir_elem *v, int o, int64_t e0, int64_t n) {
     const char *src = v->j.at[v->s0 + o] + (m->rest.off[0][r] + e0 * m->step) * unit;
     char *dst = block + m->rest.off[1][r] * unit;
     if (m->step == 1) memcpy(dst, src, (size_t)(n * unit));
-    else eini_turn(v->isa, (int)unit, m->nt, n, src, m->step * unit, dst, m->pitch * unit);
+    else eini_turn(v->j.isa, (int)unit, m->nt, n, src, m->step * unit, dst, m->pitch * unit);
   }
 }
 
@@ -10985,10 +10983,10 @@ static void eini_elem_put(eini_dir_elem *v, int64_t e0, int64_t n) {
     dst += (m->rest.off[0][r] + e0 * m->step) * unit;
     to = stream ? v->stage : dst;
     if (m->step != 1) {
-      eini_turn(v->isa, (int)unit, n, m->nt, src, m->pitch * unit, to, m->step * unit);
+      eini_turn(v->j.isa, (int)unit, n, m->nt, src, m->pitch * unit, to, m->step * unit);
       src = to;
     }
-    if (stream) eini_stream_row(v->isa, (size_t)(n * m->nt * unit), src, dst);
+    if (stream) eini_stream_row(v->j.isa, (size_t)(n * m->nt * unit), src, dst);
     else if (m->step == 1) memcpy(dst, src, (size_t)(n * unit));
   }
 }
@@ -11430,7 +11428,7 @@ static void eini_rows_batch(eini_dir_rows *r) {
     }
     for (int64_t i = 0; v->nt && i < rest->n; i++) {
       char *dst = eini_rows_at(v, EINI_ELEM_OUT, e0) + rest->off[0][i] * unit;
-      eini_stream_row(v->isa, (size_t)(n * line * unit),
+      eini_stream_row(v->j.isa, (size_t)(n * line * unit),
                       v->block[EINI_ELEM_SUMS] + rest->off[1][i] * unit, dst);
     }
   }

@@ -288,7 +288,7 @@ static void eini_rows_batch(eini_dir_rows *r) {
     }
     for (int64_t i = 0; v->nt && i < rest->n; i++) {
       char *dst = eini_rows_at(v, EINI_ELEM_OUT, e0) + rest->off[0][i] * unit;
-      eini_stream_row(v->isa, (size_t)(n * line * unit),
+      eini_stream_row(v->j.isa, (size_t)(n * line * unit),
                       v->block[EINI_ELEM_SUMS] + rest->off[1][i] * unit, dst);
     }
   }

@@ -43,7 +43,7 @@ typedef struct eini_elem_ahead {
 
 typedef struct eini_dir_elem {
   eini_dir_job j;
-  int isa, s0, group;          // stream of the first factor; the group of its rows
+  int s0, group;               // stream of the first factor; the group of its rows
   int first, u;                // factors first; the factor that varies along rows of products
   int nt;                      // past the caches
   int64_t l1;                  // bytes of the first-level cache
@@ -194,7 +194,6 @@ static int eini_elem_sides(eini_dir_elem *v, const eini_cpu *cpu, const ein_cont
   const ein_side *p = v->s0 ? &c->q : &c->p, *q = v->s0 ? &c->p : &c->q;
   if (p->form != EIN_FORM_PRODUCT || p->nop != 2 || q->form != EIN_FORM_PLAIN) return 0;
   eini_dir_init(j, cpu, c);
-  v->isa = cpu->isa;
   v->l1 = cpu->l1;
   v->group = v->s0 ? EINI_DIR_N : EINI_DIR_M;
   for (int g = 0; g < 4; g++) {
@@ -346,7 +345,7 @@ static void eini_elem_take(eini_dir_elem *v, int o, int64_t e0, int64_t n) {
     const char *src = v->j.at[v->s0 + o] + (m->rest.off[0][r] + e0 * m->step) * unit;
     char *dst = block + m->rest.off[1][r] * unit;
     if (m->step == 1) memcpy(dst, src, (size_t)(n * unit));
-    else eini_turn(v->isa, (int)unit, m->nt, n, src, m->step * unit, dst, m->pitch * unit);
+    else eini_turn(v->j.isa, (int)unit, m->nt, n, src, m->step * unit, dst, m->pitch * unit);
   }
 }
 
@@ -360,10 +359,10 @@ static void eini_elem_put(eini_dir_elem *v, int64_t e0, int64_t n) {
     dst += (m->rest.off[0][r] + e0 * m->step) * unit;
     to = stream ? v->stage : dst;
     if (m->step != 1) {
-      eini_turn(v->isa, (int)unit, n, m->nt, src, m->pitch * unit, to, m->step * unit);
+      eini_turn(v->j.isa, (int)unit, n, m->nt, src, m->pitch * unit, to, m->step * unit);
       src = to;
     }
-    if (stream) eini_stream_row(v->isa, (size_t)(n * m->nt * unit), src, dst);
+    if (stream) eini_stream_row(v->j.isa, (size_t)(n * m->nt * unit), src, dst);
     else if (m->step == 1) memcpy(dst, src, (size_t)(n * unit));
   }
 }

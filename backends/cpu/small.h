@@ -15,7 +15,7 @@ typedef struct eini_dir_nest {
   int a, b, ga, gb;            // first streams of scalars and vectors; groups of rows and lanes
   int soa;                     // lanes are the batch
   int packed, fetched;         // vectors, scalars
-  int nt, isa;                 // past the caches
+  int nt;                      // past the caches
   int far;                     // vectors come from memory
   int64_t run, orun;           // contiguous lanes of vectors and of the output
   int64_t m, n;                // rows and lanes of the whole
@@ -187,7 +187,6 @@ static int eini_dir_nest_init(eini_dir_nest *v, const eini_cpu *cpu, const ein_c
                               const int64_t *decided, const ein_part *part) {
   eini_dir_job *j = &v->j;
   eini_dir_init(j, cpu, c);
-  v->isa = cpu->isa;
   v->soa = eini_dir_soa(j);
   v->b = (int)decided[EINI_NEST_B];
   v->a = EINI_DIR_OPS - v->b;
@@ -297,7 +296,7 @@ static void eini_dir_nest_put(eini_dir_nest *v, int64_t m0, int64_t mb, int64_t 
     for (int64_t i = 0, n; i < mb; i += n) {
       int64_t off = eini_dir_offset(r, EINI_DIR_OUT, m0 + i) + eini_dir_offset(x, EINI_DIR_OUT, n0);
       n = eini_min64(mb - i, rows - (m0 + i) % rows);
-      eini_dir_flush(v->isa, (char *)(uintptr_t)j->at[EINI_DIR_OUT] + off * j->unit,
+      eini_dir_flush(j->isa, (char *)(uintptr_t)j->at[EINI_DIR_OUT] + off * j->unit,
                      v->tile + i * line, n * nb * j->unit);
     }
     return;
