@@ -9051,18 +9051,6 @@ typedef struct eini_dir_kern {
 #include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_ZD
 #include "einsum_cpu_kernels.h"
-
-EINI_T256 static void eini_dir_stream_avx2(int64_t lines, const void *src, void *dst) {
-  const __m256i *s = (const __m256i *)src;
-  __m256i *d = (__m256i *)dst;
-  for (int64_t i = 0; i < 2 * lines; i++) _mm256_stream_si256(d + i, _mm256_loadu_si256(s + i));
-}
-
-EINI_T512 static void eini_dir_stream_avx512(int64_t lines, const void *src, void *dst) {
-  const __m512i *s = (const __m512i *)src;
-  __m512i *d = (__m512i *)dst;
-  for (int64_t i = 0; i < lines; i++) _mm512_stream_si512(d + i, _mm512_loadu_si512(s + i));
-}
 #else  // x86 without AVX2 packs: section gett has plain C of its own
 #define EINI_VEC EINI_CS
 #include "einsum_cpu_kernels.h"
@@ -9153,21 +9141,6 @@ static int eini_dir_tile_rows(const eini_dir_kern *kern, int64_t rows, int64_t *
   const int which = n >= 8 ? 4 : n >= 4 ? 3 : (int)n - 1;
   *most = which == 4 ? 8 : which + 1;
   return which;
-}
-
-static void eini_dir_stream(int isa, int64_t lines, const void *src, void *dst) {
-#if EINI_CPU_X86
-  if (isa == EINI_ISA_AVX512) {
-    eini_dir_stream_avx512(lines, src, dst);
-    return;
-  }
-  if (isa == EINI_ISA_AVX2) {
-    eini_dir_stream_avx2(lines, src, dst);
-    return;
-  }
-#endif
-  (void)isa;
-  memcpy(dst, src, (size_t)lines * 64);
 }
 
 // What every family needs: types with kernels, ranks and operands in bounds.
@@ -10343,15 +10316,6 @@ static void eini_dir_nest_k(eini_dir_nest *v) {
   v->t.qk1 = v->qk1;
 }
 
-// Write a contiguous run past the caches: whole lines, the edges with ordinary stores.
-static void eini_dir_flush(int isa, char *dst, const char *src, int64_t bytes) {
-  const int64_t head = eini_min64(bytes, (int64_t)((64 - ((uintptr_t)dst & 63)) & 63));
-  const int64_t lines = (bytes - head) / 64, done = head + lines * 64;
-  memcpy(dst, src, (size_t)head);
-  eini_dir_stream(isa, lines, src + head, dst + head);
-  memcpy(dst + done, src + done, (size_t)(bytes - done));
-}
-
 // Store nb lanes from n0 on of each of mb rows from m0 on; `line` bytes from row to row.
 static void eini_dir_nest_put(eini_dir_nest *v, int64_t m0, int64_t mb, int64_t n0, int64_t nb,
                               int64_t line) {
@@ -10365,8 +10329,8 @@ static void eini_dir_nest_put(eini_dir_nest *v, int64_t m0, int64_t mb, int64_t 
     for (int64_t i = 0, n; i < mb; i += n) {
       int64_t off = eini_dir_offset(r, EINI_DIR_OUT, m0 + i) + eini_dir_offset(x, EINI_DIR_OUT, n0);
       n = eini_min64(mb - i, rows - (m0 + i) % rows);
-      eini_dir_flush(j->isa, (char *)(uintptr_t)j->at[EINI_DIR_OUT] + off * j->unit,
-                     v->tile + i * line, n * nb * j->unit);
+      eini_stream_row(j->isa, (size_t)(n * nb * j->unit), v->tile + i * line,
+                      (char *)(uintptr_t)j->at[EINI_DIR_OUT] + off * j->unit);
     }
     return;
   }

@@ -72,21 +72,6 @@ static int eini_dir_tile_rows(const eini_dir_kern *kern, int64_t rows, int64_t *
   return which;
 }
 
-static void eini_dir_stream(int isa, int64_t lines, const void *src, void *dst) {
-#if EINI_CPU_X86
-  if (isa == EINI_ISA_AVX512) {
-    eini_dir_stream_avx512(lines, src, dst);
-    return;
-  }
-  if (isa == EINI_ISA_AVX2) {
-    eini_dir_stream_avx2(lines, src, dst);
-    return;
-  }
-#endif
-  (void)isa;
-  memcpy(dst, src, (size_t)lines * 64);
-}
-
 // What every family needs: types with kernels, ranks and operands in bounds.
 static int eini_dir_fits(const eini_cpu *cpu, const ein_contract *c) {
   const ein_axes *x[4] = {&c->batch, &c->m, &c->n, &c->k};

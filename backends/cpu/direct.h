@@ -126,18 +126,6 @@ typedef struct eini_dir_kern {
 #include "einsum_cpu_kernels.h"
 #define EINI_VEC EINI_ZD
 #include "einsum_cpu_kernels.h"
-
-EINI_T256 static void eini_dir_stream_avx2(int64_t lines, const void *src, void *dst) {
-  const __m256i *s = (const __m256i *)src;
-  __m256i *d = (__m256i *)dst;
-  for (int64_t i = 0; i < 2 * lines; i++) _mm256_stream_si256(d + i, _mm256_loadu_si256(s + i));
-}
-
-EINI_T512 static void eini_dir_stream_avx512(int64_t lines, const void *src, void *dst) {
-  const __m512i *s = (const __m512i *)src;
-  __m512i *d = (__m512i *)dst;
-  for (int64_t i = 0; i < lines; i++) _mm512_stream_si512(d + i, _mm512_loadu_si512(s + i));
-}
 #else  // x86 without AVX2 packs: section gett has plain C of its own
 #define EINI_VEC EINI_CS
 #include "einsum_cpu_kernels.h"

@@ -274,15 +274,6 @@ static void eini_dir_nest_k(eini_dir_nest *v) {
   v->t.qk1 = v->qk1;
 }
 
-// Write a contiguous run past the caches: whole lines, the edges with ordinary stores.
-static void eini_dir_flush(int isa, char *dst, const char *src, int64_t bytes) {
-  const int64_t head = eini_min64(bytes, (int64_t)((64 - ((uintptr_t)dst & 63)) & 63));
-  const int64_t lines = (bytes - head) / 64, done = head + lines * 64;
-  memcpy(dst, src, (size_t)head);
-  eini_dir_stream(isa, lines, src + head, dst + head);
-  memcpy(dst + done, src + done, (size_t)(bytes - done));
-}
-
 // Store nb lanes from n0 on of each of mb rows from m0 on; `line` bytes from row to row.
 static void eini_dir_nest_put(eini_dir_nest *v, int64_t m0, int64_t mb, int64_t n0, int64_t nb,
                               int64_t line) {
@@ -296,8 +287,8 @@ static void eini_dir_nest_put(eini_dir_nest *v, int64_t m0, int64_t mb, int64_t 
     for (int64_t i = 0, n; i < mb; i += n) {
       int64_t off = eini_dir_offset(r, EINI_DIR_OUT, m0 + i) + eini_dir_offset(x, EINI_DIR_OUT, n0);
       n = eini_min64(mb - i, rows - (m0 + i) % rows);
-      eini_dir_flush(j->isa, (char *)(uintptr_t)j->at[EINI_DIR_OUT] + off * j->unit,
-                     v->tile + i * line, n * nb * j->unit);
+      eini_stream_row(j->isa, (size_t)(n * nb * j->unit), v->tile + i * line,
+                      (char *)(uintptr_t)j->at[EINI_DIR_OUT] + off * j->unit);
     }
     return;
   }
