@@ -9378,7 +9378,15 @@ static int64_t eini_dir_goes_on(const eini_dir_index *x, int64_t at, int64_t n) 
   return eini_min64(n, x->n == 1 ? n : last - at % last);
 }
 
-// The same of a plain side whose rows follow each other in memory: blocks are turned.
+// Is a plain side turned by tiles? Where its rows follow each other in memory, and what is fetched
+// of each does not.
+static int eini_dir_turns_in(const eini_dir_job *j, int s0, const eini_dir_index *rows,
+                             const eini_dir_index *x) {
+  const int unit = x->n == 0 || (x->n == 1 && x->stride[s0][0] == 1);
+  return !unit && j->planes == 1 && rows->n > 0 && rows->stride[s0][rows->n - 1] == 1;
+}
+
+// The same of such a side: blocks are turned.
 static void eini_dir_fetch_turned(eini_dir_job *j, int s0, const eini_dir_index *rows, int64_t row0,
                                   int64_t rn, const eini_dir_index *x, int64_t i0, int64_t in,
                                   int64_t pitch, char *dst) {
@@ -9399,7 +9407,7 @@ static void eini_dir_fetch_plain(eini_dir_job *j, int s0, const eini_dir_index *
                                  int64_t rn, const eini_dir_index *x, int64_t i0, int64_t in,
                                  int64_t pitch, char *dst) {
   const int unit = x->n == 0 || (x->n == 1 && x->stride[s0][0] == 1);
-  if (!unit && j->planes == 1 && rows->n > 0 && rows->stride[s0][rows->n - 1] == 1 && rn > 1) {
+  if (rn > 1 && eini_dir_turns_in(j, s0, rows, x)) {
     eini_dir_fetch_turned(j, s0, rows, row0, rn, x, i0, in, pitch, dst);
     return;
   }
@@ -10160,13 +10168,6 @@ static double eini_dir_turns(const eini_rated *cpu, const eini_dir_job *j, int b
   return all / (run * next) * EINI_TURN_CYCLES / cpu->hz;
 }
 
-// Is what is packed of side b turned by tiles?
-static int eini_dir_turns_in(const eini_dir_job *j, int b, const eini_dir_index *x) {
-  const eini_dir_index *k = &j->x[EINI_DIR_K];
-  return (b ? &j->c->q : &j->c->p)->form == EIN_FORM_PLAIN && j->planes == 1 && x->n > 0 &&
-         k->n > 0 && k->stride[b][k->n - 1] == 1;
-}
-
 // Seconds of arithmetic and of what is not in place, were lanes to be the group of side b.
 static double eini_dir_nest_cost(const eini_rated *cpu, const eini_dir_job *j, int b) {
   const eini_dir_index *x = &j->x[b ? EINI_DIR_N : EINI_DIR_M];
@@ -10181,7 +10182,8 @@ static double eini_dir_nest_cost(const eini_rated *cpu, const eini_dir_job *j, i
   s += eini_dir_again(cpu, m, n, k, (double)j->unit, (double)(lanes * j->unit));
   const int64_t run = eini_dir_run(x, b, 1);  // short ones are packed
   if (side->form != EIN_FORM_PLAIN || (run < x->size && run < 2 * j->kern->lanes))
-    s += eini_dir_turns_in(j, b, x) ? ceil(n / 8) * ceil(k / 8) * 2e-8 : n * k * 1e-9;
+    s += side->form == EIN_FORM_PLAIN && eini_dir_turns_in(j, b, &j->x[EINI_DIR_K], x)
+             ? ceil(n / 8) * ceil(k / 8) * 2e-8 : n * k * 1e-9;
   if (n * k * j->unit > EINI_DIR_PACK_BYTES && !eini_dir_unit_last(x, b)) s += 1e3;
   if (other->form == EIN_FORM_PRODUCT) s += m * eini_dir_product_cost(j, EINI_DIR_OPS - b);
   else if (other->form != EIN_FORM_PLAIN) s += m * k * 1e-9;
@@ -11532,30 +11534,23 @@ static void eini_dir_tiny_rows_run(const eini_dir_kern *kern, const ein_contract
                                    const int64_t *s, const ein_part *part) {
   const int swap = (int)s[EINI_DIR_SWAP];
   const int64_t *row = swap ? part->n : part->m, z = kern->size, most = EINI_DIR_EVEN_ROWS;
-  const char *p = (swap ? c->q.base[0] : c->p.base[0]) + row[0] * s[EINI_DIR_PM] * z;
-  const char *q = swap ? c->p.base[0] : c->q.base[0];
-  int64_t xb, xm, step[2];
+  const char *p = swap ? c->q.base[0] : c->p.base[0], *q = swap ? c->p.base[0] : c->q.base[0];
+  int64_t xb, xm;
   eini_dir_tiny_extra(c, swap, &xb, &xm);
-  if (row[1] - row[0] == 1 && part->batch[1] - part->batch[0] > 1) {  // the batch's rows
-    eini_dir_even d = {0, s[EINI_DIR_BP], s[EINI_DIR_TK], s[EINI_DIR_BQ], NULL, NULL, NULL};
-    step[0] = s[EINI_DIR_BO], step[1] = xb;
-    for (int64_t b = part->batch[0]; b < part->batch[1]; b += most) {
-      d.rows = eini_min64(most, part->batch[1] - b);
-      d.a = p + b * s[EINI_DIR_BP] * z, d.x = q + b * s[EINI_DIR_BQ] * z;
-      char *out = c->out + (b * s[EINI_DIR_BO] + row[0] * s[EINI_DIR_OM]) * z;
-      eini_dir_tiny_rows_some(kern, c, 1, &d, out, b * xb + row[0] * xm, step);
-    }
-    return;
-  }
-  eini_dir_even d = {0, s[EINI_DIR_PM], s[EINI_DIR_TK], 0, NULL, NULL, NULL};
-  step[0] = s[EINI_DIR_OM], step[1] = xm;
-  for (int64_t b = part->batch[0]; b < part->batch[1]; b++)
-    for (int64_t r = row[0]; r < row[1]; r += most) {
-      d.rows = eini_min64(most, row[1] - r);
-      d.a = p + (b * s[EINI_DIR_BP] + (r - row[0]) * s[EINI_DIR_PM]) * z;
-      d.x = q + b * s[EINI_DIR_BQ] * z;
-      char *out = c->out + (b * s[EINI_DIR_BO] + r * s[EINI_DIR_OM]) * z;
-      eini_dir_tiny_rows_some(kern, c, (int)s[EINI_DIR_FARAWAY], &d, out, b * xb + r * xm, step);
+  // Rows of a problem share x; where it has one, those of the batch are taken, with their own.
+  const int one = row[1] - row[0] == 1, far = one || s[EINI_DIR_FARAWAY];
+  const int64_t *inner = one ? part->batch : row, *outer = one ? row : part->batch;
+  const int64_t pa = s[one ? EINI_DIR_BP : EINI_DIR_PM], pb = s[one ? EINI_DIR_PM : EINI_DIR_BP];
+  const int64_t qa = one ? s[EINI_DIR_BQ] : 0, qb = one ? 0 : s[EINI_DIR_BQ];
+  const int64_t oa = s[one ? EINI_DIR_BO : EINI_DIR_OM], ob = s[one ? EINI_DIR_OM : EINI_DIR_BO];
+  const int64_t step[2] = {oa, one ? xb : xm}, other = one ? xm : xb;
+  eini_dir_even d = {0, pa, s[EINI_DIR_TK], qa, NULL, NULL, NULL};
+  for (int64_t b = outer[0]; b < outer[1]; b++)
+    for (int64_t r = inner[0]; r < inner[1]; r += most) {
+      d.rows = eini_min64(most, inner[1] - r);
+      d.a = p + (b * pb + r * pa) * z, d.x = q + (b * qb + r * qa) * z;
+      eini_dir_tiny_rows_some(kern, c, far, &d, c->out + (b * ob + r * oa) * z,
+                              b * other + r * step[1], step);
     }
 }
 

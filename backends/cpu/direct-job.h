@@ -307,7 +307,15 @@ static int64_t eini_dir_goes_on(const eini_dir_index *x, int64_t at, int64_t n) 
   return eini_min64(n, x->n == 1 ? n : last - at % last);
 }
 
-// The same of a plain side whose rows follow each other in memory: blocks are turned.
+// Is a plain side turned by tiles? Where its rows follow each other in memory, and what is fetched
+// of each does not.
+static int eini_dir_turns_in(const eini_dir_job *j, int s0, const eini_dir_index *rows,
+                             const eini_dir_index *x) {
+  const int unit = x->n == 0 || (x->n == 1 && x->stride[s0][0] == 1);
+  return !unit && j->planes == 1 && rows->n > 0 && rows->stride[s0][rows->n - 1] == 1;
+}
+
+// The same of such a side: blocks are turned.
 static void eini_dir_fetch_turned(eini_dir_job *j, int s0, const eini_dir_index *rows, int64_t row0,
                                   int64_t rn, const eini_dir_index *x, int64_t i0, int64_t in,
                                   int64_t pitch, char *dst) {
@@ -328,7 +336,7 @@ static void eini_dir_fetch_plain(eini_dir_job *j, int s0, const eini_dir_index *
                                  int64_t rn, const eini_dir_index *x, int64_t i0, int64_t in,
                                  int64_t pitch, char *dst) {
   const int unit = x->n == 0 || (x->n == 1 && x->stride[s0][0] == 1);
-  if (!unit && j->planes == 1 && rows->n > 0 && rows->stride[s0][rows->n - 1] == 1 && rn > 1) {
+  if (rn > 1 && eini_dir_turns_in(j, s0, rows, x)) {
     eini_dir_fetch_turned(j, s0, rows, row0, rn, x, i0, in, pitch, dst);
     return;
   }

@@ -118,13 +118,6 @@ static double eini_dir_turns(const eini_rated *cpu, const eini_dir_job *j, int b
   return all / (run * next) * EINI_TURN_CYCLES / cpu->hz;
 }
 
-// Is what is packed of side b turned by tiles?
-static int eini_dir_turns_in(const eini_dir_job *j, int b, const eini_dir_index *x) {
-  const eini_dir_index *k = &j->x[EINI_DIR_K];
-  return (b ? &j->c->q : &j->c->p)->form == EIN_FORM_PLAIN && j->planes == 1 && x->n > 0 &&
-         k->n > 0 && k->stride[b][k->n - 1] == 1;
-}
-
 // Seconds of arithmetic and of what is not in place, were lanes to be the group of side b.
 static double eini_dir_nest_cost(const eini_rated *cpu, const eini_dir_job *j, int b) {
   const eini_dir_index *x = &j->x[b ? EINI_DIR_N : EINI_DIR_M];
@@ -139,7 +132,8 @@ static double eini_dir_nest_cost(const eini_rated *cpu, const eini_dir_job *j, i
   s += eini_dir_again(cpu, m, n, k, (double)j->unit, (double)(lanes * j->unit));
   const int64_t run = eini_dir_run(x, b, 1);  // short ones are packed
   if (side->form != EIN_FORM_PLAIN || (run < x->size && run < 2 * j->kern->lanes))
-    s += eini_dir_turns_in(j, b, x) ? ceil(n / 8) * ceil(k / 8) * 2e-8 : n * k * 1e-9;
+    s += side->form == EIN_FORM_PLAIN && eini_dir_turns_in(j, b, &j->x[EINI_DIR_K], x)
+             ? ceil(n / 8) * ceil(k / 8) * 2e-8 : n * k * 1e-9;
   if (n * k * j->unit > EINI_DIR_PACK_BYTES && !eini_dir_unit_last(x, b)) s += 1e3;
   if (other->form == EIN_FORM_PRODUCT) s += m * eini_dir_product_cost(j, EINI_DIR_OPS - b);
   else if (other->form != EIN_FORM_PLAIN) s += m * k * 1e-9;

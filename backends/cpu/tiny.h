@@ -86,30 +86,23 @@ static void eini_dir_tiny_rows_run(const eini_dir_kern *kern, const ein_contract
                                    const int64_t *s, const ein_part *part) {
   const int swap = (int)s[EINI_DIR_SWAP];
   const int64_t *row = swap ? part->n : part->m, z = kern->size, most = EINI_DIR_EVEN_ROWS;
-  const char *p = (swap ? c->q.base[0] : c->p.base[0]) + row[0] * s[EINI_DIR_PM] * z;
-  const char *q = swap ? c->p.base[0] : c->q.base[0];
-  int64_t xb, xm, step[2];
+  const char *p = swap ? c->q.base[0] : c->p.base[0], *q = swap ? c->p.base[0] : c->q.base[0];
+  int64_t xb, xm;
   eini_dir_tiny_extra(c, swap, &xb, &xm);
-  if (row[1] - row[0] == 1 && part->batch[1] - part->batch[0] > 1) {  // the batch's rows
-    eini_dir_even d = {0, s[EINI_DIR_BP], s[EINI_DIR_TK], s[EINI_DIR_BQ], NULL, NULL, NULL};
-    step[0] = s[EINI_DIR_BO], step[1] = xb;
-    for (int64_t b = part->batch[0]; b < part->batch[1]; b += most) {
-      d.rows = eini_min64(most, part->batch[1] - b);
-      d.a = p + b * s[EINI_DIR_BP] * z, d.x = q + b * s[EINI_DIR_BQ] * z;
-      char *out = c->out + (b * s[EINI_DIR_BO] + row[0] * s[EINI_DIR_OM]) * z;
-      eini_dir_tiny_rows_some(kern, c, 1, &d, out, b * xb + row[0] * xm, step);
-    }
-    return;
-  }
-  eini_dir_even d = {0, s[EINI_DIR_PM], s[EINI_DIR_TK], 0, NULL, NULL, NULL};
-  step[0] = s[EINI_DIR_OM], step[1] = xm;
-  for (int64_t b = part->batch[0]; b < part->batch[1]; b++)
-    for (int64_t r = row[0]; r < row[1]; r += most) {
-      d.rows = eini_min64(most, row[1] - r);
-      d.a = p + (b * s[EINI_DIR_BP] + (r - row[0]) * s[EINI_DIR_PM]) * z;
-      d.x = q + b * s[EINI_DIR_BQ] * z;
-      char *out = c->out + (b * s[EINI_DIR_BO] + r * s[EINI_DIR_OM]) * z;
-      eini_dir_tiny_rows_some(kern, c, (int)s[EINI_DIR_FARAWAY], &d, out, b * xb + r * xm, step);
+  // Rows of a problem share x; where it has one, those of the batch are taken, with their own.
+  const int one = row[1] - row[0] == 1, far = one || s[EINI_DIR_FARAWAY];
+  const int64_t *inner = one ? part->batch : row, *outer = one ? row : part->batch;
+  const int64_t pa = s[one ? EINI_DIR_BP : EINI_DIR_PM], pb = s[one ? EINI_DIR_PM : EINI_DIR_BP];
+  const int64_t qa = one ? s[EINI_DIR_BQ] : 0, qb = one ? 0 : s[EINI_DIR_BQ];
+  const int64_t oa = s[one ? EINI_DIR_BO : EINI_DIR_OM], ob = s[one ? EINI_DIR_OM : EINI_DIR_BO];
+  const int64_t step[2] = {oa, one ? xb : xm}, other = one ? xm : xb;
+  eini_dir_even d = {0, pa, s[EINI_DIR_TK], qa, NULL, NULL, NULL};
+  for (int64_t b = outer[0]; b < outer[1]; b++)
+    for (int64_t r = inner[0]; r < inner[1]; r += most) {
+      d.rows = eini_min64(most, inner[1] - r);
+      d.a = p + (b * pb + r * pa) * z, d.x = q + (b * qb + r * qa) * z;
+      eini_dir_tiny_rows_some(kern, c, far, &d, c->out + (b * ob + r * oa) * z,
+                              b * other + r * step[1], step);
     }
 }
 
