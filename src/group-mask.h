@@ -168,3 +168,40 @@ static int eini_mask_state(const eini_mask *m, int nloop, const int64_t *at, cha
   }
   return known[i] == 1 ? 0 : EINI_AT_MIXED;
 }
+
+// ---- predictions ----
+
+#define EINI_MASK_LOOKS 32  // blocks along a loop that are looked at
+
+// Of the blocks of a group the parts that a mask keeps in part and wholly, if factors are finite.
+static void eini_mask_parts(const eini_bundle *b, const eini_mask *m, double *mixed,
+                            double *open) {
+  int64_t at[EINI_GROUP_LOOPS] = {0}, by[EINI_GROUP_LOOPS];
+  char known = 1;
+  double n = 0;
+  int l = 0;
+  *mixed = *open = 0;
+  for (int i = 0; i < b->nloop; i++)
+    by[i] = eini_ceil_div(eini_ceil_div(b->extent[i], b->block[i]), EINI_MASK_LOOKS) * b->block[i];
+  while (l >= 0) {
+    const int state = eini_mask_state(m, b->nloop, at, NULL, &known, 0);
+    *mixed += state == EINI_AT_MIXED, *open += state == EINI_AT_OPEN, n++;
+    for (l = b->nloop - 1; l >= 0 && (m->step[l] == 0 || (at[l] += by[l]) >= b->extent[l]); l--)
+      at[l] = 0;
+  }
+  *mixed /= n, *open /= n;
+}
+
+// How often a step runs; mask may be NULL.
+static double eini_group_step_runs(const eini_bundle *b, const eini_mask *mask,
+                                   const eini_group_step *s) {
+  double runs = 1, mixed = 0, open = 1;
+  if (mask != NULL) eini_mask_parts(b, mask, &mixed, &open);
+  for (int l = 0; l < b->nloop - 1; l++) runs *= (double)eini_ceil_div(b->extent[l], b->block[l]);
+  const double inner = (double)eini_ceil_div(b->extent[b->nloop - 1], b->block[b->nloop - 1]);
+  const double part = (s->when & EINI_AT_MIXED ? mixed : 0) + (s->when & EINI_AT_OPEN ? open : 0);
+  const int once = (s->when & EINI_AT_FIRST) != 0, rest = (s->when & EINI_AT_OTHERS) != 0;
+  if (mask != NULL && once && rest) return runs * inner * part;
+  return runs * (once + rest * fmax(inner * (mixed + open) - 1, 0) +
+                 ((s->when & EINI_AT_LAST) != 0));
+}

@@ -555,15 +555,3 @@ static void eini_online_own(const eini_trail *w, const eini_bundle *b, int own) 
   for (int x = 0, t; x <= b->to - b->from && b->stream; x++)
     for (int i = 0; (t = eini_online_extra(w, b, x, i)) >= 0; i++) w->local[t] = (char)own;
 }
-
-// How often a step runs.
-static double eini_group_step_runs(const eini_bundle *b, const eini_group_step *s) {
-  double outer = 1, inner = 1;
-  for (int l = 0; l < b->nloop; l++) {
-    const double n = (double)eini_ceil_div(b->extent[l], b->block[l]);
-    if (l < b->nloop - 1) outer *= n;
-    else inner = n;
-  }
-  return outer * ((s->when & EINI_AT_FIRST ? 1 : 0) + (s->when & EINI_AT_OTHERS ? inner - 1 : 0) +
-                  (s->when & EINI_AT_LAST ? 1 : 0));
-}

@@ -151,10 +151,11 @@ static ein_status eini_unit_seconds(const eini_lowering *lo, const eini_weighed 
 // Seconds of step i of a group whose folds go on: what runs in some of the blocks has that part of
 // its unit's traffic.
 static double eini_group_step_seconds(const eini_lowering *lo, const eini_trail *w,
-                                      const eini_bundle *b, int i, const eini_task *t) {
+                                      const eini_bundle *b, const eini_mask *mask, int i,
+                                      const eini_task *t) {
   const eini_group_step *s = &b->step[i];
   const int u = b->from + s->unit;
-  const double runs = eini_group_step_runs(b, s), all = eini_bundle_runs(b, u);
+  const double runs = eini_group_step_runs(b, mask, s), all = eini_bundle_runs(b, u);
   if (eini_task_told(t)) return t->choice.seconds * runs;
   if (s->axes || s->then) {
     const double size = (double)ein_dtype_size(w->g->tensor[w->unit[u].s->out].dtype);
@@ -184,7 +185,7 @@ static ein_status eini_group_wins(const eini_lowering *lo, const eini_trail *w,
     const eini_task *t = &gr->variant[0].task[i];
     const int u = b->from + (b->nstep > 0 ? b->step[i].unit : i);
     if (b->nstep > 0) {
-      grouped += eini_group_step_seconds(lo, w, b, i, t);
+      grouped += eini_group_step_seconds(lo, w, b, gr->variant[0].mask, i, t);
       continue;
     }
     grouped += eini_task_seconds(lo, &unit[u], t, w->local, eini_bundle_runs(b, u), 0);
@@ -533,7 +534,7 @@ static ein_status eini_group_stream(ein_plan *p, eini_lowering *lo, eini_trail *
   double least[2] = {0, 0};
   eini_fuse f;
   int fits = 0, yes = 0;
-  EINI_TRY(eini_group_try(p, lo, w, b, seat, 0, least, &yes));
+  if (b->nloop > 0) EINI_TRY(eini_group_try(p, lo, w, b, seat, 0, least, &yes));
   eini_fuse_of(&w->z.w, list, eini_bundle_list(w, b->from, b->to, list), &f);
   EINI_TRY(eini_fuse_make(&w->z.scratch, &w->z.w, &f, &fits));
   for (int c = 0; fits && c < f.ncls; c++) {
@@ -543,12 +544,80 @@ static ein_status eini_group_stream(ein_plan *p, eini_lowering *lo, eini_trail *
       EINI_TRY(eini_online_bundle(w, p->graph, &f, list, c, i, &other));
       if (other.nloop == 0) break;
       EINI_TRY(eini_group_try(p, lo, w, &other, seat, 0, is, &yes));
-      if (!(is[0] > 0 && is[0] < least[0])) continue;
+      if (!(is[0] > 0 && (least[0] == 0 || is[0] < least[0]))) continue;
       least[0] = is[0];
       *b = other;
     }
   }
   eini_arena_rollback(&w->z.scratch, &mark);
+  return EIN_OK;
+}
+
+// The blocks of units [u, v] that are predicted to be fastest; without loops: there are none.
+static ein_status eini_plan_blocks(ein_plan *p, eini_lowering *lo, eini_trail *w, int u, int v,
+                                   eini_seat *seat, eini_bundle *b) {
+  EINI_TRY(eini_bundle_make(w, u, v, 0, b));
+  if (!eini_bundle_pays(b)) b->nloop = 0;
+  if (b->nloop == 0) return EIN_OK;
+  EINI_TRY(eini_group_halve(p, lo, w, seat, b));
+  return eini_group_stream(p, lo, w, seat, b);
+}
+
+// Adds the seconds of units [u, to], in the groups that the search found.
+static ein_status eini_plan_found(ein_plan *p, eini_lowering *lo, eini_trail *w, int u, int to,
+                                  eini_seat *seat, double *sum) {
+  eini_lowering sub = *lo;
+  eini_arena scratch;
+  ein_status st = EIN_OK;
+  eini_arena_init(&scratch, &lo->a->al);
+  sub.a = &scratch;
+  for (int next; u <= to && st == EIN_OK; u = next) {
+    double seconds[2] = {0, 0};
+    int yes = 0;
+    next = u + 1;
+    for (int v = w->then[u] < to ? w->then[u] : to; v > u && !yes && st == EIN_OK; v--) {
+      eini_bundle b;
+      st = eini_plan_blocks(p, lo, w, u, v, seat, &b);
+      if (st == EIN_OK && b.nloop > 0)
+        st = eini_group_try(p, lo, w, &b, seat, 0, seconds, &yes);
+      next = v + 1;
+    }
+    if (!yes) next = u + 1;
+    if (yes) *sum += seconds[0];
+    else if (st == EIN_OK) st = eini_unit_seconds(&sub, NULL, w->unit, u, sum);
+  }
+  eini_arena_free(&scratch);
+  return st;
+}
+
+// A longer group than the search found, whose folds go on from block to block: the search knows
+// only blocks that have all of what they fold. It is worth most of those predicted to be faster
+// than what was found. b->nloop 0: there is none.
+static ein_status eini_plan_longer(ein_plan *p, eini_lowering *lo, eini_trail *w, int u,
+                                   eini_seat *seat, eini_bundle *b) {
+  double most = 0;
+  b->nloop = 0;
+  if (!w->joins[u] || w->g->tensor[w->unit[u].out].role != EIN_ROLE_TEMP) return EIN_OK;
+  for (int v = u + 1; v < w->nunit && v < u + EINI_FUSE_MOST && w->joins[v]; v++) {
+    eini_bundle other;
+    double is[2] = {0, 0}, found = 0;
+    int yes = 0;
+    if (!eini_unit_follows(w, u, v)) break;
+    if (v <= w->then[u]) continue;
+    const double held = eini_bundle_mark(w, u, v);
+    eini_bundle_unmark(w, u, v);
+    if (!(held > w->rates->fast_bytes)) continue;
+    EINI_TRY(eini_bundle_make(w, u, v, 0, &other));
+    other.nloop = 0;
+    EINI_TRY(eini_group_stream(p, lo, w, seat, &other));
+    if (other.nloop == 0 || other.stream == 0) continue;
+    EINI_TRY(eini_group_try(p, lo, w, &other, seat, 0, is, &yes));
+    if (!yes) continue;
+    EINI_TRY(eini_plan_found(p, lo, w, u, v, seat, &found));
+    if (!(is[0] < EINI_SURELY * found) || found - is[0] < most) continue;
+    most = found - is[0];
+    *b = other;
+  }
   return EIN_OK;
 }
 
@@ -560,12 +629,11 @@ static ein_status eini_plan_group(ein_plan *p, eini_lowering *lo, eini_trail *w,
   int yes = 0;
   *last = 0;
   if (w == NULL || w->then == NULL) return EIN_OK;
-  for (int v = w->then[u]; v > u && !yes; v--) {
+  EINI_TRY(eini_plan_longer(p, lo, w, u, seat, &b));
+  for (int v = b.nloop > 0 ? b.to : w->then[u]; v > u && !yes; v--) {
     double seconds[3] = {0, 0, 0};
-    EINI_TRY(eini_bundle_make(w, u, v, 0, &b));
-    if (!eini_bundle_pays(&b)) continue;
-    EINI_TRY(eini_group_halve(p, lo, w, seat, &b));
-    EINI_TRY(eini_group_stream(p, lo, w, seat, &b));
+    if (b.nloop == 0 || b.to != v) EINI_TRY(eini_plan_blocks(p, lo, w, u, v, seat, &b));
+    if (b.nloop == 0) continue;
     EINI_TRY(eini_group_try(p, lo, w, &b, seat, 1, seconds, &yes));
     EINI_TRY(eini_plan_verdict(p, lo->g->tensor[w->unit[v].out].name, v - u + 1, seconds, !yes));
     if (yes) p->info.seconds += seconds[0];

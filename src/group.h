@@ -436,7 +436,7 @@ static ein_status eini_bundle_make(eini_trail *w, int from, int to, int only, ei
   const int n = eini_bundle_list(w, from, to, list);
   b->alone = 0, b->gain = -INFINITY;
   b->from = from, b->to = to;
-  b->stream = b->nstep = b->mask = 0;
+  b->nloop = b->stream = b->nstep = b->mask = 0;
   if (n == 0) return EIN_OK;
   for (int u = from; u <= to; u++) {
     int64_t own[2];

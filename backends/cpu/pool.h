@@ -39,6 +39,7 @@ typedef struct eini_pool {
 #if EINI_CPU_THREADS
   pid_t owner;                 // the process that has the threads; a fork of it has none
   int started, pin;
+  int crowded;                 // more threads than processors: who waits sleeps soon
   eini_pool_lane *lane;        // [width]
   eini_pool_worker *worker;    // [width - 1]
   char apart[EINI_POOL_APART];  // between what threads write at different times
@@ -63,7 +64,8 @@ typedef struct eini_pool {
 #if EINI_CPU_THREADS
 
 #define EINI_POOL_OPEN 0x80000000u
-#define EINI_POOL_SPIN 300     // pauses before sleeping, some microseconds
+#define EINI_POOL_SPIN 300     // pauses at first, some microseconds
+#define EINI_POOL_LINGER 1e-3  // seconds before sleeping: what waking costs where cores are rented
 #define EINI_POOL_FAN 4        // threads that one wakes, who wake others
 
 static void eini_pool_pause(void) {
@@ -72,6 +74,22 @@ static void eini_pool_pause(void) {
 #elif EINI_CPU_NEON
   __asm__ volatile("yield");
 #endif
+}
+
+// One step of waiting; times counts them from 0. Pauses, then lets others that want this core have
+// it, and reads the clock only now and then. 0: better to sleep.
+static int eini_pool_wait(const eini_pool *p, int *times, double *since) {
+  const int n = (*times)++;
+  if (n < EINI_POOL_SPIN) {
+    eini_pool_pause();
+    return 1;
+  }
+  if (p->crowded) return 0;
+  if (n == EINI_POOL_SPIN) *since = eini_cpu_now();
+  sched_yield();
+  if (n % 8 != 0) return 1;
+  const double gone = eini_cpu_now() - *since;
+  return gone >= 0 && gone < EINI_POOL_LINGER;  // clocks are set back, too
 }
 
 // Takes the next part of a lane; -1: all are taken. What another job left there counts as none.
@@ -184,11 +202,10 @@ static void *eini_pool_main(void *user) {
   if (p->pin) eini_pool_bind(number);
   fesetenv(FE_DFL_ENV);
   for (;;) {
-    int entered = 0;
-    for (int i = 0; i < EINI_POOL_SPIN && !entered; i++) {
-      entered = eini_pool_enter(p, number, &seen);
-      if (!entered) eini_pool_pause();
-    }
+    int entered, times = 0;
+    double since = 0;
+    while (!(entered = eini_pool_enter(p, number, &seen)))
+      if (__atomic_load_n(&p->quit, __ATOMIC_RELAXED) || !eini_pool_wait(p, &times, &since)) break;
     if (!entered && !eini_pool_sleep(w, &seen)) return NULL;
     eini_pool_wake(p, number);
     eini_pool_take(p, number);
@@ -198,10 +215,11 @@ static void *eini_pool_main(void *user) {
 
 static void eini_pool_join(eini_pool *p) {
   if (__atomic_and_fetch(&p->word, ~EINI_POOL_OPEN, __ATOMIC_SEQ_CST) == 0) return;
-  for (int i = 0; i < EINI_POOL_SPIN; i++) {
+  int times = 0;
+  double since = 0;
+  do {
     if (__atomic_load_n(&p->word, __ATOMIC_ACQUIRE) == 0) return;
-    eini_pool_pause();
-  }
+  } while (eini_pool_wait(p, &times, &since));
   pthread_mutex_lock(&p->lock);
   __atomic_store_n(&p->joining, 1, __ATOMIC_SEQ_CST);
   while (__atomic_load_n(&p->word, __ATOMIC_SEQ_CST) != 0) pthread_cond_wait(&p->done, &p->lock);
@@ -275,12 +293,15 @@ static size_t eini_pool_bytes(int width) {
 
 // room: so many zero bytes. Fewer threads than asked for are no mistake.
 static void eini_pool_init(eini_pool *p, int width, int pin, char *room) {
+  uint64_t mask[EINI_CPU_MASK_WORDS];
   room += (EINI_POOL_APART - (uintptr_t)room % EINI_POOL_APART) % EINI_POOL_APART;
   p->owner = getpid();
   p->width = width;
   p->lane = (eini_pool_lane *)(void *)room;
   p->worker = (eini_pool_worker *)(void *)(p->lane + width);
   p->pin = pin;
+  const int64_t online = eini_cpu_allowed(mask), quota = eini_cpu_quota("");
+  p->crowded = width > online || (quota > 0 && width > quota);
   if (width < 2) return;
   if (pthread_mutex_init(&p->lock, NULL) != 0) {
     p->width = 1;
