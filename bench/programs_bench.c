@@ -13,7 +13,8 @@
 // program in one way. METHOD: of a decomposition; places: the least predicted seconds. It prints
 // the median and the best time of a run in milliseconds, and of decompositions the method, bytes
 // and tasks. The fourth form plans programs of N statements, then of 2N, with their gradients:
-// seconds of the processor for parsing them without gradients, for gradients, for the plan.
+// seconds of the processor for parsing them without gradients, for gradients, for the plan. Rates
+// are those by table, or of the file that EINSUM_RATES names.
 #define _POSIX_C_SOURCE 200112L
 #define EINSUM_IMPLEMENTATION
 #include "../einsum.h"
@@ -102,6 +103,13 @@ typedef struct job {
   ein_dist_stats stats;
 } job;
 
+static void use_rates(job *j, const char *path) {
+  ein_rates rates;
+  if (ein_rates_parse(j->ctx, read_file(path), &rates) != EIN_OK ||
+      ein_ctx_rates(j->ctx, &rates) != EIN_OK)
+    stop(ein_ctx_message(j->ctx));
+}
+
 // threads 0: as many as there are. path: of a program, or its text.
 static void open_graph(job *j, const char *path, const char *sizes, int threads) {
   char names[256];
@@ -121,6 +129,8 @@ static void open_graph(job *j, const char *path, const char *sizes, int threads)
   j->threads = cd.executor.width;
   cd.now_fn = now;
   if (ein_ctx_create(&cd, &j->ctx) != EIN_OK) stop("no ctx");
+  const char *rates = getenv("EINSUM_RATES");
+  if (rates != NULL && rates[0] != 0) use_rates(j, rates);
   pd.text = strchr(path, '\n') != NULL ? path : read_file(path);
   pd.size = size;
   pd.nsize = read_sizes(sizes, names, size);

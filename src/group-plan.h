@@ -591,11 +591,11 @@ static ein_status eini_plan_found(ein_plan *p, eini_lowering *lo, eini_trail *w,
 }
 
 // A longer group than the search found, whose folds go on from block to block: the search knows
-// only blocks that have all of what they fold. It is worth most of those predicted to be faster
-// than what was found. b->nloop 0: there is none.
+// only blocks that have all of what they fold. Of those predicted to be faster than what was found,
+// or as fast, as they store less, it gains most. b->nloop 0: there is none.
 static ein_status eini_plan_longer(ein_plan *p, eini_lowering *lo, eini_trail *w, int u,
                                    eini_seat *seat, eini_bundle *b) {
-  double most = 0;
+  double most = -INFINITY;
   b->nloop = 0;
   if (!w->joins[u] || w->g->tensor[w->unit[u].out].role != EIN_ROLE_TEMP) return EIN_OK;
   for (int v = u + 1; v < w->nunit && v < u + EINI_FUSE_MOST && w->joins[v]; v++) {
@@ -614,7 +614,7 @@ static ein_status eini_plan_longer(ein_plan *p, eini_lowering *lo, eini_trail *w
     EINI_TRY(eini_group_try(p, lo, w, &other, seat, 0, is, &yes));
     if (!yes) continue;
     EINI_TRY(eini_plan_found(p, lo, w, u, v, seat, &found));
-    if (!(is[0] < EINI_SURELY * found) || found - is[0] < most) continue;
+    if (!(EINI_SURELY * is[0] < found) || found - is[0] < most) continue;
     most = found - is[0];
     *b = other;
   }
