@@ -279,7 +279,7 @@ static void test_softmaxes(int count) {
   }
   printf("%d programs with softmax: %d groups, %d with folds that go on, %d leave out what a mask "
          "does\n", count, s.groups, s.streams, s.masks);
-  CHECK(s.streams > count / 100 && s.masks > count / 400);
+  CHECK(s.streams > count / 4 && s.masks > count / 20);  // most need more than the search finds
 }
 
 int main(int argc, char **argv) {
