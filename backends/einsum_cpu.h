@@ -7019,13 +7019,16 @@ static int eini_gett_place(const eini_gett_job *j, int64_t p, int nv, int64_t *v
 static void eini_gett_expect(const eini_gett_job *j, int64_t p, int64_t p1, int64_t u) {
   const int64_t size = j->kit.size, w = j->kit.w, *out = j->v.out + p;
   const int64_t nu = eini_min64(j->u.lanes, j->u.n - u), nv = eini_min64(j->v.lanes, p1 - p);
+  int64_t first[3], last[3];
+  int n = 0;
+  for (int64_t i = 0; i < nv; i += w, n++)
+    first[n] = out[i] * size, last[n] = (out[eini_min64(i + w, nv) - 1] + 1) * size - 1;
   for (int64_t r = 0; r < nu; r++) {
-    const char *row = j->out + j->u.out[u + r] * size;
-    for (int64_t i = 0; i < nv; i += w) {
-      const char *first = row + out[i] * size;
-      const char *last = row + out[eini_min64(i + w, nv) - 1] * size;
-      EINI_FETCHW(first);
-      if ((((uintptr_t)first ^ (uintptr_t)last) & ~(uintptr_t)63) != 0) EINI_FETCHW(last);
+    const uintptr_t row = (uintptr_t)j->out + (uintptr_t)(j->u.out[u + r] * size);
+    for (int i = 0; i < n; i++) {
+      EINI_FETCHW(row + (uintptr_t)first[i]);
+      if (((row + (uintptr_t)first[i]) ^ (row + (uintptr_t)last[i])) >> 6 != 0)
+        EINI_FETCHW(row + (uintptr_t)last[i]);
     }
   }
 }
