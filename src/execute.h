@@ -169,6 +169,7 @@ static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *s
   if (t->kernels != NULL && x->task_fn == NULL) return eini_group_told_run(x, t, scratch);
   const int inner = g->nloop - 1;
   eini_exec y = *x;
+  y.no_direct |= g->in_place;
   size_t used = 0;
   int64_t blocks = 1, at[EINI_GROUP_LOOPS];
   for (int l = 0; l < g->nloop; l++) blocks *= eini_ceil_div(g->extent[l], g->block[l]);

@@ -10,6 +10,8 @@
 
 #define EINI_ONLINE_SIDE 1024.0  // of blocks, at most
 #define EINI_ONLINE_SIDES 4      // each half of the one before
+#define EINI_ONLINE_ROOMS 2      // each twice the one before: maps in place, and what is read once,
+                                 //   need less than is counted
 
 enum { EINI_SPARE_PART, EINI_SPARE_SAFE, EINI_SPARE_SCALE };  // of a fold: see eini_tensor
 
@@ -510,10 +512,11 @@ static double eini_online_side(double extent, int k) {
   return k < EINI_ONLINE_SIDES && side >= 2 ? side : 0;
 }
 
-// The group b, whose classes `of` has, with blocks of side `number` along class c, innermost.
-// b->nloop 0: there are none.
+// The group b, whose classes `of` has, with blocks of side `number` along class c, innermost, and
+// so much room. b->nloop 0: there are none.
 static ein_status eini_online_bundle(eini_trail *w, ein_graph *g, const eini_fuse *of,
-                                     const int64_t *list, int c, int number, eini_bundle *b) {
+                                     const int64_t *list, int c, int number, int room,
+                                     eini_bundle *b) {
   const double side = eini_online_side(of->extent[c], number);
   eini_fuse f = *of;
   eini_online z;
@@ -530,7 +533,7 @@ static ein_status eini_online_bundle(eini_trail *w, ein_graph *g, const eini_fus
   f.whole[c] = 0;
   f.last = c;
   f.side[c] = side;
-  eini_online_grow(&f, c, w->z.fast);
+  eini_online_grow(&f, c, w->z.fast * (double)(1 << room));
   b->stream = c + 1;
   eini_bundle_weigh(w, &f, list, b);
   if (!(b->gain > -INFINITY) || b->nloop < 2 || b->cls[b->nloop - 1] != c) b->nloop = 0;

@@ -334,13 +334,15 @@ static int64_t eini_group_shift(const eini_bundle *b, const eini_unit *x, int u,
 }
 
 // Strides of one of a group's own temporaries, of the shape of what unit u makes, with its axes in
-// the order of `like`.
+// the order of `like`; whole: those of the largest blocks.
 static ein_status eini_group_local(const eini_lowering *lo, const eini_trail *w,
                                    const eini_bundle *b, int u, int variant, int fused, int out,
-                                   int like, eini_seat *own, eini_item *item) {
+                                   int like, eini_seat *own, eini_item *item,
+                                   const int64_t **whole) {
   const eini_tensor *t = &lo->g->tensor[out];
-  const int64_t *full;
-  int64_t *shape, count;
+  int64_t *shape, count, most;
+  EINI_TRY(eini_group_shape(lo, w, b, u, 0, fused, &shape));
+  EINI_TRY(eini_dense_strides(lo->a, t->rank, shape, own[like].stride, whole, &most));
   EINI_TRY(eini_group_shape(lo, w, b, u, variant, fused, &shape));
   EINI_TRY(eini_dense_strides(lo->a, t->rank, shape, own[like].stride, &own[out].stride, &count));
   w->shift[out] = eini_group_shift(b, &w->unit[u], u, fused, own[out].stride);
@@ -350,27 +352,63 @@ static ein_status eini_group_local(const eini_lowering *lo, const eini_trail *w,
   item->to = brief ? w->last[out] : b->to;
   item->at = &w->place[out];
   // Of the largest blocks: what stays from one to the next is in one place in both.
-  EINI_TRY(eini_group_shape(lo, w, b, u, 0, fused, &shape));
-  EINI_TRY(eini_dense_strides(lo->a, t->rank, shape, NULL, &full, &count));
-  item->bytes = (count * (int64_t)ein_dtype_size(t->dtype) + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
+  item->bytes = (most * (int64_t)ein_dtype_size(t->dtype) + EINI_ALIGN) / EINI_ALIGN * EINI_ALIGN;
   return EIN_OK;
 }
 
+// The temporary, new in every block, whose place what unit u makes can take: u is a map, the last
+// one that reads it, each element where its own goes. -1: none.
+static int eini_group_over(const eini_lowering *lo, const eini_trail *w, const eini_bundle *b,
+                           int u, const int64_t *const *whole) {
+  const eini_unit *x = &w->unit[u];
+  const eini_stmt *s = x->s;
+  const eini_tensor *to = &lo->g->tensor[x->out];
+  if (x->f != NULL || s->fold != EIN_FOLD_NONE || !b->stream || to->nstmt != 1) return -1;
+  for (int k = 0; k < s->noperand; k++) {
+    const int t = s->operand[k];
+    const eini_tensor *from = &lo->g->tensor[t];
+    if (!w->local[t] || w->last[t] != u || w->made[t] < b->from) continue;
+    const int made = w->made[t], i = b->range[made - b->from][b->nloop - 1].index;
+    int same = i >= 0 && i < w->unit[made].s->nfree && from->dtype == to->dtype &&
+               from->rank == to->rank && w->shift[t] == w->shift[x->out];
+    for (int j = 0; j < s->noperand && same; j++) same = j == k || s->operand[j] != t;
+    for (int r = 0; r < to->rank && same; r++) {
+      const int row = eini_plain_row(&s->out_map, r);
+      same = row >= 0 && eini_plain_row(&s->proj[k], r) == row &&
+             from->shape[r] == to->shape[r] &&
+             whole[made - b->from][r] == whole[u - b->from][r];
+    }
+    if (same) return t;
+  }
+  return -1;
+}
+
 // Strides and places of a group's own temporaries in blocks of a variant.
+// in_place: some take the places of others.
 static ein_status eini_group_locals(const eini_lowering *lo, const eini_trail *w,
                                     const eini_bundle *b, int variant, eini_seat *own,
-                                    int64_t *bytes) {
+                                    int64_t *bytes, int *in_place) {
   eini_item item[EINI_LOCALS_MOST];
-  int alive[EINI_LOCALS_MOST], n = 0;
+  const int64_t *whole[EINI_FUSE_MOST], *other;
+  int alive[EINI_LOCALS_MOST], over[EINI_FUSE_MOST], n = 0;
   for (int u = b->from; u <= b->to; u++) {
     const eini_unit *x = &w->unit[u];
-    if (w->local[x->out])
+    over[u - b->from] = -1;
+    if (w->local[x->out]) {
       EINI_TRY(eini_group_local(lo, w, b, u, variant, x->f != NULL, x->out, x->out, own,
-                                &item[n++]));
+                                &item[n], &whole[u - b->from]));
+      over[u - b->from] = eini_group_over(lo, w, b, u, whole);
+      n += over[u - b->from] < 0;
+    }
     for (int i = 0, t; b->stream && (t = eini_online_extra(w, b, u - b->from, i)) >= 0; i++)
-      EINI_TRY(eini_group_local(lo, w, b, u, variant, 0, t, x->s->out, own, &item[n++]));
+      EINI_TRY(eini_group_local(lo, w, b, u, variant, 0, t, x->s->out, own, &item[n++],
+                                &other));
   }
-  return eini_items_place(item, n, 0, alive, bytes);
+  EINI_TRY(eini_items_place(item, n, 0, alive, bytes));
+  for (int u = b->from; u <= b->to; u++)
+    if (over[u - b->from] >= 0)
+      w->place[w->unit[u].out] = w->place[over[u - b->from]], *in_place = 1;
+  return EIN_OK;
 }
 
 // Layouts of what a group makes: what is fastest for whole tensors, which come from memory, may not
@@ -379,7 +417,8 @@ static ein_status eini_group_layouts(const eini_lowering *lo, const eini_weighed
                                      eini_seat *seat) {
   const eini_trail *w = gr->w;
   int64_t bytes = 0, *shape;
-  EINI_TRY(eini_group_locals(gr->block, w, gr->b, 0, seat, &bytes));
+  int in_place = 0;
+  EINI_TRY(eini_group_locals(gr->block, w, gr->b, 0, seat, &bytes, &in_place));
   for (int u = gr->b->from; u <= gr->b->to; u++) {
     const int out = w->unit[u].out, local = w->local[out];
     if (!eini_unit_lays(lo, &w->unit[u]) || (!local && u != gr->b->to)) continue;
@@ -411,7 +450,7 @@ static ein_status eini_group_blocks(ein_plan *p, const eini_lowering *sub, const
   const int64_t *kept[2 * EINI_FUSE_MOST];
   int64_t bytes = 0;
   eini_group_keep(w, b, seat, kept, 0);
-  ein_status st = eini_group_locals(sub, w, b, variant, seat, &bytes);
+  ein_status st = eini_group_locals(sub, w, b, variant, seat, &bytes, &gr->in_place);
   if ((size_t)bytes > gr->local_bytes) gr->local_bytes = (size_t)bytes;
   if (st == EIN_OK) st = eini_group_tasks(p, sub, w, b, gr, variant);
   eini_group_keep(w, b, seat, kept, 1);
@@ -538,10 +577,11 @@ static ein_status eini_group_stream(ein_plan *p, eini_lowering *lo, eini_trail *
   eini_fuse_of(&w->z.w, list, eini_bundle_list(w, b->from, b->to, list), &f);
   EINI_TRY(eini_fuse_make(&w->z.scratch, &w->z.w, &f, &fits));
   for (int c = 0; fits && c < f.ncls; c++) {
-    for (int i = 0; i < EINI_ONLINE_SIDES; i++) {
+    for (int i = 0; i < EINI_ONLINE_SIDES * EINI_ONLINE_ROOMS; i++) {
       eini_bundle other = whole;
       double is[2] = {0, 0};
-      EINI_TRY(eini_online_bundle(w, p->graph, &f, list, c, i, &other));
+      EINI_TRY(eini_online_bundle(w, p->graph, &f, list, c, i / EINI_ONLINE_ROOMS,
+                                  i % EINI_ONLINE_ROOMS, &other));
       if (other.nloop == 0) break;
       EINI_TRY(eini_group_try(p, lo, w, &other, seat, 0, is, &yes));
       if (!(is[0] > 0 && (least[0] == 0 || is[0] < least[0]))) continue;

@@ -47,6 +47,7 @@ typedef struct eini_group {
   int nloop;
   int streams;                  // 1: folds go on along the innermost loop, which no thread begins
                                 //   within
+  int in_place;                 // 1: maps write over what they read
   size_t known;                 // its blocks, where a mask leaves some out; or 0
   int64_t extent[EINI_GROUP_LOOPS], block[EINI_GROUP_LOOPS];
   int64_t edge[EINI_GROUP_LOOPS];  // where the last block begins if it is another one, else extent
