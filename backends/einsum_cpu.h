@@ -82,7 +82,7 @@
 // ein_cpu_create starts threads - 1 of them, the caller being one. The default is one thread for
 // each core the process may use: of processors that share a core (SMT) one counts, affinity masks
 // and the quotas of control groups (cpu.max, cpu.cfs_quota_us, rounded up) are respected. Threads
-// sleep when there is nothing to do, after a few microseconds of waiting for more. Where not all
+// sleep when there is nothing to do, after a millisecond of waiting for more. Where not all
 // can be started there are fewer. Several threads may execute plans with one pool at the same time:
 // the first one gets the pool's threads, the others work alone. pin binds each of the pool's
 // threads to a core, from the second on of those the process may use; the caller's own is never
