@@ -94,9 +94,9 @@ static ein_status plan_of(ein_ctx *ctx, const char *text, int ungrouped, ein_pla
 
 // What a plan's groups are: how many, with how many loops at most, with blocks that differ, with
 // tasks that stay, with points that are computed again where blocks meet, that move less than 1.5
-// times what any order must, whose folds go on from block to block.
+// times what any order must, whose folds go on from block to block, whose maps write in place.
 typedef struct seen {
-  int groups, loops[EINI_GROUP_LOOPS + 1], edges, stay, again, near, streams, masks;
+  int groups, loops[EINI_GROUP_LOOPS + 1], edges, stay, again, near, streams, masks, over;
 } seen;
 
 static void look(const ein_plan *p, seen *s) {
@@ -113,6 +113,7 @@ static void look(const ein_plan *p, seen *s) {
     }
     s->edges += edges;
     s->streams += g->streams;
+    s->over += g->in_place;
     s->masks += g->variant[0].mask != NULL;
     int mixed = 0, open = 0;
     for (int t = 0; t < g->variant[0].ntask; t++) {
@@ -278,8 +279,9 @@ static void test_softmaxes(int count) {
     if (s.streams > before && i % (count / 8 + 1) == 0) test_memory(&c, cache);
   }
   printf("%d programs with softmax: %d groups, %d with folds that go on, %d leave out what a mask "
-         "does\n", count, s.groups, s.streams, s.masks);
-  CHECK(s.streams > count / 4 && s.masks > count / 20);  // most need more than the search finds
+         "does, %d write over what they read\n", count, s.groups, s.streams, s.masks, s.over);
+  // most need more than the search finds
+  CHECK(s.streams > count / 4 && s.masks > count / 20 && s.over > count / 10);
 }
 
 int main(int argc, char **argv) {
