@@ -20703,6 +20703,7 @@ static ein_status eini_rowset_lower(eini_rowset *w, const eini_lowering *lo, int
 #define EINI_ONLINE_SIDES 4      // each half of the one before
 #define EINI_ONLINE_ROOMS 2      // each twice the one before: maps in place, and what is read once,
                                  //   need less than is counted
+#define EINI_ONLINE_WAYS (2 * EINI_ONLINE_SIDES * EINI_ONLINE_ROOMS)
 
 enum { EINI_SPARE_PART, EINI_SPARE_SAFE, EINI_SPARE_SCALE };  // of a fold: see eini_tensor
 
@@ -21197,18 +21198,22 @@ static void eini_online_grow(eini_fuse *f, int c, double fast) {
   eini_fuse_settle(f, fast);
 }
 
-// The side of blocks along a class of that extent that is tried as number k; 0: none is.
-static double eini_online_side(double extent, int k) {
+// The side of blocks along a class of that extent that is tried as number k: equal parts, or those
+// in whole vectors. 0: none is.
+static double eini_online_side(double extent, int k, int vectors) {
   const double side = ceil(fmin(EINI_ONLINE_SIDE, ceil(extent / 2)) / (double)(1 << k));
-  return k < EINI_ONLINE_SIDES && side >= 2 ? side : 0;
+  const double whole = ceil(side / EINI_LANES) * EINI_LANES;
+  if (k >= EINI_ONLINE_SIDES || side < 2 || (vectors && whole == side)) return 0;
+  return vectors ? whole : side;
 }
 
-// The group b, whose classes `of` has, with blocks of side `number` along class c, innermost, and
-// so much room. b->nloop 0: there are none.
+// The group b, whose classes `of` has, with blocks of side and room `number` along class c,
+// innermost. b->nloop 0: there are none.
 static ein_status eini_online_bundle(eini_trail *w, ein_graph *g, const eini_fuse *of,
-                                     const int64_t *list, int c, int number, int room,
-                                     eini_bundle *b) {
-  const double side = eini_online_side(of->extent[c], number);
+                                     const int64_t *list, int c, int number, eini_bundle *b) {
+  const int room = number % EINI_ONLINE_ROOMS, k = number / EINI_ONLINE_ROOMS;
+  const double side = eini_online_side(of->extent[c], k % EINI_ONLINE_SIDES,
+                                       k >= EINI_ONLINE_SIDES);
   eini_fuse f = *of;
   eini_online z;
   b->nloop = 0;
@@ -22037,12 +22042,11 @@ static ein_status eini_group_stream(ein_plan *p, eini_lowering *lo, eini_trail *
   eini_fuse_of(&w->z.w, list, eini_bundle_list(w, b->from, b->to, list), &f);
   EINI_TRY(eini_fuse_make(&w->z.scratch, &w->z.w, &f, &fits));
   for (int c = 0; fits && c < f.ncls; c++) {
-    for (int i = 0; i < EINI_ONLINE_SIDES * EINI_ONLINE_ROOMS; i++) {
+    for (int i = 0; i < EINI_ONLINE_WAYS; i++) {
       eini_bundle other = whole;
       double is[2] = {0, 0};
-      EINI_TRY(eini_online_bundle(w, p->graph, &f, list, c, i / EINI_ONLINE_ROOMS,
-                                  i % EINI_ONLINE_ROOMS, &other));
-      if (other.nloop == 0) break;
+      EINI_TRY(eini_online_bundle(w, p->graph, &f, list, c, i, &other));
+      if (other.nloop == 0) continue;
       EINI_TRY(eini_group_try(p, lo, w, &other, seat, 0, is, &yes));
       if (!(is[0] > 0 && (least[0] == 0 || is[0] < least[0]))) continue;
       least[0] = is[0];

@@ -577,12 +577,11 @@ static ein_status eini_group_stream(ein_plan *p, eini_lowering *lo, eini_trail *
   eini_fuse_of(&w->z.w, list, eini_bundle_list(w, b->from, b->to, list), &f);
   EINI_TRY(eini_fuse_make(&w->z.scratch, &w->z.w, &f, &fits));
   for (int c = 0; fits && c < f.ncls; c++) {
-    for (int i = 0; i < EINI_ONLINE_SIDES * EINI_ONLINE_ROOMS; i++) {
+    for (int i = 0; i < EINI_ONLINE_WAYS; i++) {
       eini_bundle other = whole;
       double is[2] = {0, 0};
-      EINI_TRY(eini_online_bundle(w, p->graph, &f, list, c, i / EINI_ONLINE_ROOMS,
-                                  i % EINI_ONLINE_ROOMS, &other));
-      if (other.nloop == 0) break;
+      EINI_TRY(eini_online_bundle(w, p->graph, &f, list, c, i, &other));
+      if (other.nloop == 0) continue;
       EINI_TRY(eini_group_try(p, lo, w, &other, seat, 0, is, &yes));
       if (!(is[0] > 0 && (least[0] == 0 || is[0] < least[0]))) continue;
       least[0] = is[0];
