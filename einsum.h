@@ -22075,20 +22075,17 @@ static ein_status eini_plan_found(ein_plan *p, eini_lowering *lo, eini_trail *w,
   ein_status st = EIN_OK;
   eini_arena_init(&scratch, &lo->a->al);
   sub.a = &scratch;
-  for (int next; u <= to && st == EIN_OK; u = next) {
+  for (int yes = 0; u <= to && st == EIN_OK; yes = 0) {
     double seconds[2] = {0, 0};
-    int yes = 0;
-    next = u + 1;
+    eini_bundle b;
     for (int v = w->then[u] < to ? w->then[u] : to; v > u && !yes && st == EIN_OK; v--) {
-      eini_bundle b;
       st = eini_plan_blocks(p, lo, w, u, v, seat, &b);
       if (st == EIN_OK && b.nloop > 0)
         st = eini_group_try(p, lo, w, &b, seat, 0, seconds, &yes);
-      next = v + 1;
     }
-    if (!yes) next = u + 1;
     if (yes) *sum += seconds[0];
     else if (st == EIN_OK) st = eini_unit_seconds(&sub, NULL, w->unit, u, sum);
+    u = yes ? b.to + 1 : u + 1;
   }
   eini_arena_free(&scratch);
   return st;
@@ -22112,9 +22109,9 @@ static ein_status eini_plan_longer(ein_plan *p, eini_lowering *lo, eini_trail *w
     eini_bundle_unmark(w, u, v);
     if (!(held > w->rates->fast_bytes)) continue;
     EINI_TRY(eini_bundle_make(w, u, v, 0, &other));
-    other.nloop = 0;
+    other.nloop = 0;  // the search has weighed these blocks
     EINI_TRY(eini_group_stream(p, lo, w, seat, &other));
-    if (other.nloop == 0 || other.stream == 0) continue;
+    if (other.nloop == 0) continue;
     EINI_TRY(eini_group_try(p, lo, w, &other, seat, 0, is, &yes));
     if (!yes) continue;
     EINI_TRY(eini_plan_found(p, lo, w, u, v, seat, &found));
