@@ -1112,9 +1112,9 @@ static void eini_pool_init(eini_pool *p, int width, int pin, char *room) {
   p->lane = (eini_pool_lane *)(void *)room;
   p->worker = (eini_pool_worker *)(void *)(p->lane + width);
   p->pin = pin;
+  if (width < 2) return;
   const int64_t online = eini_cpu_allowed(mask), quota = eini_cpu_quota("");
   p->crowded = width > online || (quota > 0 && width > quota);
-  if (width < 2) return;
   if (pthread_mutex_init(&p->lock, NULL) != 0) {
     p->width = 1;
     return;
