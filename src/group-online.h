@@ -10,9 +10,9 @@
 
 #define EINI_ONLINE_SIDE 1024.0  // of blocks, at most
 #define EINI_ONLINE_SIDES 4      // each half of the one before
+#define EINI_STEP_SECONDS 2e-7   // a step of a group, for each block
 #define EINI_ONLINE_ROOMS 2      // each twice the one before: maps in place, and what is read once,
                                  //   need less than is counted
-#define EINI_ONLINE_WAYS (2 * EINI_ONLINE_SIDES * EINI_ONLINE_ROOMS)
 
 enum { EINI_SPARE_PART, EINI_SPARE_SAFE, EINI_SPARE_SCALE };  // of a fold: see eini_tensor
 
@@ -516,13 +516,18 @@ static double eini_online_side(double extent, int k, int vectors) {
   return vectors ? whole : side;
 }
 
-// The group b, whose classes `of` has, with blocks of side and room `number` along class c,
-// innermost. b->nloop 0: there are none.
+// Seconds that the steps of all blocks take to start.
+static double eini_online_starts(const eini_bundle *b) {
+  double steps = b->nstep;
+  for (int l = 0; l < b->nloop; l++) steps *= (double)eini_ceil_div(b->extent[l], b->block[l]);
+  return steps * EINI_STEP_SECONDS;
+}
+
+// The group b, whose classes `of` has, with blocks of a side along class c, innermost, in a room.
+// b->nloop 0: there are none.
 static ein_status eini_online_bundle(eini_trail *w, ein_graph *g, const eini_fuse *of,
-                                     const int64_t *list, int c, int number, eini_bundle *b) {
-  const int room = number % EINI_ONLINE_ROOMS, k = number / EINI_ONLINE_ROOMS;
-  const double side = eini_online_side(of->extent[c], k % EINI_ONLINE_SIDES,
-                                       k >= EINI_ONLINE_SIDES);
+                                     const int64_t *list, int c, double side, int room,
+                                     eini_bundle *b) {
   eini_fuse f = *of;
   eini_online z;
   b->nloop = 0;
@@ -542,6 +547,7 @@ static ein_status eini_online_bundle(eini_trail *w, ein_graph *g, const eini_fus
   b->stream = c + 1;
   eini_bundle_weigh(w, &f, list, b);
   if (!(b->gain > -INFINITY) || b->nloop < 2 || b->cls[b->nloop - 1] != c) b->nloop = 0;
+  if (eini_online_starts(b) > b->alone) b->nloop = 0;  // not worth a prediction
   return EIN_OK;
 }
 

@@ -6,7 +6,6 @@
 
 #define EINI_LAYOUT_UNITS 64
 #define EINI_LOCALS_MOST (5 * EINI_FUSE_MOST)  // temporaries of a group
-#define EINI_STEP_SECONDS 2e-7   // a step of a group, for each block
 
 static int eini_ref_moves(const eini_ref *r) {
   int moves = 0;
@@ -563,29 +562,50 @@ static ein_status eini_group_halve(ein_plan *p, eini_lowering *lo, eini_trail *w
   return EIN_OK;
 }
 
+// Weighs blocks of a side along class c of f in every room; *b, the fastest with their seconds
+// least. now: of the fastest of this side.
+static ein_status eini_group_side(ein_plan *p, eini_lowering *lo, eini_trail *w, eini_seat *seat,
+                                  const eini_fuse *f, const int64_t *list, int c, double side,
+                                  const eini_bundle *whole, eini_bundle *b, double *least,
+                                  double *now) {
+  int64_t before[EINI_GROUP_LOOPS] = {0};
+  *now = INFINITY;
+  for (int room = 0; side > 0 && room < EINI_ONLINE_ROOMS; room++) {
+    eini_bundle other = *whole;
+    double is[2] = {0, 0};
+    int yes = 0;
+    EINI_TRY(eini_online_bundle(w, p->graph, f, list, c, side, room, &other));
+    if (other.nloop == 0 || memcmp(before, other.block, sizeof before) == 0) continue;
+    memcpy(before, other.block, sizeof before);
+    EINI_TRY(eini_group_try(p, lo, w, &other, seat, 0, is, &yes));
+    if (is[0] > 0) *now = fmin(*now, is[0]);
+    if (is[0] > 0 && (*least == 0 || is[0] < *least)) *least = is[0], *b = other;
+  }
+  return EIN_OK;
+}
+
 // Blocks along an index that the group folds as well, if they are predicted to be faster: those of
-// all of it may be too large for a cache where other loops have blocks that kernels like.
+// all of it may be too large for a cache where other loops have blocks that kernels like. Shorter
+// sides are weighed while they get faster.
 static ein_status eini_group_stream(ein_plan *p, eini_lowering *lo, eini_trail *w, eini_seat *seat,
                                     eini_bundle *b) {
   const eini_arena_at mark = eini_arena_mark(&w->z.scratch);
   const eini_bundle whole = *b;
   int64_t list[EINI_FUSE_MOST];
-  double least[2] = {0, 0};
+  double least[2] = {0, 0}, now;
   eini_fuse f;
   int fits = 0, yes = 0;
   if (b->nloop > 0) EINI_TRY(eini_group_try(p, lo, w, b, seat, 0, least, &yes));
   eini_fuse_of(&w->z.w, list, eini_bundle_list(w, b->from, b->to, list), &f);
   EINI_TRY(eini_fuse_make(&w->z.scratch, &w->z.w, &f, &fits));
   for (int c = 0; fits && c < f.ncls; c++) {
-    for (int i = 0; i < EINI_ONLINE_WAYS; i++) {
-      eini_bundle other = whole;
-      double is[2] = {0, 0};
-      EINI_TRY(eini_online_bundle(w, p->graph, &f, list, c, i, &other));
-      if (other.nloop == 0) continue;
-      EINI_TRY(eini_group_try(p, lo, w, &other, seat, 0, is, &yes));
-      if (!(is[0] > 0 && (least[0] == 0 || is[0] < least[0]))) continue;
-      least[0] = is[0];
-      *b = other;
+    for (int vectors = 0; vectors < 2 && f.whole[c]; vectors++) {
+      double before = INFINITY;
+      for (int k = 0; k < EINI_ONLINE_SIDES; k++, before = fmin(before, now)) {
+        const double side = eini_online_side(f.extent[c], k, vectors);
+        EINI_TRY(eini_group_side(p, lo, w, seat, &f, list, c, side, &whole, b, least, &now));
+        if (now > before && now < INFINITY) break;
+      }
     }
   }
   eini_arena_rollback(&w->z.scratch, &mark);
