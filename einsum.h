@@ -32,9 +32,9 @@
 //   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce >>operate
 //   plans         >>block >>lowering >>lower >>products >>product-lower >>leaves >>order
 //                 >>fusion-group >>fusion-tile >>fusion-bound >>fusion-search >>group >>accuracy
-//                 >>overflow >>plan >>rows >>group-online >>group-mask >>group-plan >>group-along
-//                 >>group-away >>staging >>units >>execute >>path-text >>store >>tuned >>explain
-//                 >>request >>call >>graph-plan >>block-plan
+//                 >>overflow >>plan >>rows >>group-online >>group-mask >>group-weigh >>group-plan
+//                 >>group-along >>group-away >>staging >>units >>execute >>path-text >>store
+//                 >>tuned >>explain >>request >>call >>graph-plan >>block-plan
 //   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
 //   calls         >>run >>many >>report >>public >>rearrange >>rates >>calibrate >>batch
@@ -18976,6 +18976,7 @@ typedef struct eini_trail {
   char *local;                  // per tensor: made and read in the group only; 0 between searches
   int64_t *place;               // per tensor: of local ones, among the group's temporaries
   int64_t *shift;               //   and of elements in front of its block
+  double *apart;                // per unit: its seconds by itself, as layouts are; -1: not known
   char *joins;                  // per unit: may be in a group
   int *then;                    // per unit: the last one of the group that begins there; or NULL
   double size;                  // bytes of an element, of the largest there are
@@ -19359,10 +19360,12 @@ static ein_status eini_trail_begin(eini_trail *w, eini_arena *a, const ein_graph
   w->local = EINI_NEW(a, char, g->ntensor);
   w->place = EINI_NEW(a, int64_t, g->ntensor);
   w->shift = EINI_NEW(a, int64_t, g->ntensor);
+  w->apart = EINI_NEW(a, double, nunit);
   w->joins = EINI_NEW(a, char, nunit);
   double *weight = EINI_NEW(a, double, g->ntensor);
   if (w->made == NULL || w->first == NULL || w->last == NULL || w->local == NULL ||
-      w->place == NULL || w->shift == NULL || w->joins == NULL || weight == NULL)
+      w->place == NULL || w->shift == NULL || w->apart == NULL || w->joins == NULL ||
+      weight == NULL)
     return EIN_ERR_NO_MEMORY;
   w->size = 1;
   for (int64_t t = 0; t < g->ntensor; t++) {
@@ -19374,6 +19377,7 @@ static ein_status eini_trail_begin(eini_trail *w, eini_arena *a, const ein_graph
   }
   for (int u = 0, row = 0; u < nunit; u++) {
     if (rows != NULL && rows[u] > 0) row = rows[u];
+    w->apart[u] = -1;
     w->joins[u] = (char)(row-- <= 0 && eini_unit_joins(g, &unit[u]));
     w->made[unit[u].out] = u;
     for (int k = 0, t; (t = eini_unit_operand(&unit[u], k, &m, &column)) >= 0; k++) {
@@ -21470,89 +21474,16 @@ static double eini_group_step_runs(const eini_bundle *b, const eini_mask *mask,
 }
 
 // ================================================================================================
-// >>group-plan  tasks of groups, and layouts
-// Takes a group of units; gives its tasks for blocks of every shape, where predictions say that it
-// is faster than its units one by one; and layouts of temporaries, by predicted seconds.
+// >>group-weigh  seconds of groups, and layouts of temporaries
+// Takes tasks; gives their seconds in blocks and one by one, and layouts of temporaries, by
+// predicted seconds.
 // ================================================================================================
 
 #define EINI_LAYOUT_UNITS 64
-#define EINI_LOCALS_MOST (5 * EINI_FUSE_MOST)  // temporaries of a group
-
-static int eini_ref_moves(const eini_ref *r) {
-  int moves = 0;
-  for (int l = 0; l < EINI_GROUP_LOOPS; l++) moves |= r->step[l] != 0;
-  return moves;
-}
 
 static int eini_bundle_steps(const eini_bundle *b) {
   return b->nstep > 0 ? b->nstep : b->to - b->from + 1;
 }
-
-// Step i of a group, and what its task sees of the loops in blocks of a variant. 0: nothing.
-static int eini_group_step_at(const eini_trail *w, const eini_bundle *b, int i, int variant,
-                              eini_group_step *step, eini_lowering *lo) {
-  const int x = b->nstep > 0 ? b->step[i].unit : i;
-  const eini_unit *u = &w->unit[b->from + x];
-  eini_walk walk[2];
-  if (!eini_bundle_at(w, b, b->from + x, variant, lo)) return 0;
-  if (b->nstep > 0) {
-    *step = b->step[i];
-  } else {
-    memset(step, 0, sizeof *step);
-    step->s = u->s, step->f = u->f, step->via = u->via, step->unit = i;
-    step->when = EINI_AT_ANY | EINI_AT_FIRST;
-    if (b->range[i][b->nloop - 1].index >= 0) step->when |= EINI_AT_OTHERS;
-  }
-  eini_bundle_walk(w, b, b->from + x, walk);
-  if (step->then) lo->walk = walk[1];
-  for (int l = 0; l < b->nloop && step->axes; l++) {
-    int axis = u->s->out_map.rows - 1;
-    while (axis >= 0 && eini_plain_row(&u->s->out_map, axis) != walk[0].loop[l]) axis--;
-    lo->walk.loop[l] = walk[0].loop[l] < 0 ? -1 : axis;
-  }
-  return 1;
-}
-
-// The tasks of a group for blocks of one shape; what they refer to becomes slots of the group.
-static ein_status eini_group_tasks(ein_plan *p, const eini_lowering *lo, const eini_trail *w,
-                                   const eini_bundle *b, eini_group *gr, int number) {
-  static const int64_t still[EINI_GROUP_LOOPS] = {0};
-  eini_arena *a = &p->arena;
-  eini_group_variant *v = &gr->variant[number];
-  eini_lowering sub = *lo;
-  int64_t cap = 0;
-  int id, temps = p->nin + p->nout;
-  const int n = eini_bundle_steps(b);
-  v->task = EINI_NEW(a, eini_task, n);
-  v->when = EINI_NEW(a, char, n);
-  if (v->task == NULL || v->when == NULL) return EIN_ERR_NO_MEMORY;
-  EINI_TRY(eini_group_slot_add(a, v, &cap, -2, 0, still, &id));
-  for (int i = 0; i < n; i++) {
-    eini_task *t = &v->task[v->ntask];
-    int empty = 0;
-    eini_group_step step;
-    if (!eini_group_step_at(w, b, i, number, &step, &sub)) continue;
-    EINI_TRY(eini_plan_task(&sub, step.s, step.f, step.via, t, &empty));
-    if (empty) continue;
-    for (int k = 0; k < t->nstream; k++) {
-      eini_ref *r = &t->ref[k];
-      int local = r->slot >= temps && sub.local[r->slot - temps];
-      if (r->slot >= 0) {
-        EINI_TRY(eini_group_slot_add(a, v, &cap, local ? -1 : r->slot,
-                                     local ? w->place[r->slot - temps] : 0, r->step, &r->slot));
-      } else if (eini_ref_moves(r)) {
-        EINI_TRY(eini_group_slot_add(a, v, &cap, -2, r->offset, r->step, &r->origin));
-      }
-    }
-    if (t->scratch > gr->scratch) gr->scratch = t->scratch;
-    v->when[v->ntask++] = (char)step.when;
-  }
-  if (b->mask) EINI_TRY(eini_mask_lower(p, lo, w, b, number, v, &cap));
-  if (v->nslot > gr->slots) gr->slots = v->nslot;
-  return EIN_OK;
-}
-
-// ---- layouts of temporaries ----
 
 // Do predictions say how long the task takes? What maps take is their traffic, whoever runs them.
 static int eini_task_told(const eini_task *t) {
@@ -21618,6 +21549,17 @@ static ein_status eini_unit_seconds(const eini_lowering *lo, const eini_weighed 
   return EIN_OK;
 }
 
+// Adds those of unit u by itself; they are asked for once while layouts stay as they are.
+static ein_status eini_unit_apart(const eini_lowering *lo, const eini_trail *w, int u,
+                                  double *seconds) {
+  if (!(w->apart[u] >= 0)) {
+    w->apart[u] = 0;
+    EINI_TRY(eini_unit_seconds(lo, NULL, w->unit, u, &w->apart[u]));
+  }
+  *seconds += w->apart[u];
+  return EIN_OK;
+}
+
 // Seconds of step i of a group whose folds go on: what runs in some of the blocks has that part of
 // its unit's traffic.
 static double eini_group_step_seconds(const eini_lowering *lo, const eini_trail *w,
@@ -21650,7 +21592,7 @@ static ein_status eini_group_wins(const eini_lowering *lo, const eini_trail *w,
   sub.a = &scratch;
   const int whole = gr->variant[0].ntask == eini_bundle_steps(b);
   for (int u = b->from; u <= b->to && whole && st == EIN_OK; u++)
-    st = eini_unit_seconds(&sub, NULL, unit, u, &apart);
+    st = eini_unit_apart(&sub, w, u, &apart);
   for (int i = 0; i < gr->variant[0].ntask && whole; i++) {
     const eini_task *t = &gr->variant[0].task[i];
     const int u = b->from + (b->nstep > 0 ? b->step[i].unit : i);
@@ -21745,6 +21687,7 @@ static ein_status eini_unit_layout(const eini_lowering *lo, const eini_weighed *
   for (int i = 0; i < t->rank && st == EIN_OK; i++) {
     const int a = axis[i];
     double seconds = 0;
+    if (shape[a] == 1 && (best != NULL || i + 1 < t->rank)) continue;  // no other strides
     like[a] = -1 - like[a];  // the least
     st = eini_dense_strides(lo->a, t->rank, shape, like, &seat[id].stride, &count);
     like[a] = -1 - like[a];
@@ -21771,6 +21714,84 @@ static ein_status eini_plan_layouts(const eini_lowering *lo, const eini_unit *un
     const int64_t *shape = lo->g->tensor[unit[u].out].shape;
     EINI_TRY(eini_unit_layout(lo, NULL, unit, nunit, u, shape, seat));
   }
+  return EIN_OK;
+}
+
+// ================================================================================================
+// >>group-plan  tasks of groups, and layouts
+// Takes a group of units; gives its tasks for blocks of every shape, where predictions say that it
+// is faster than its units one by one; and layouts of temporaries, by predicted seconds.
+// ================================================================================================
+
+#define EINI_LOCALS_MOST (5 * EINI_FUSE_MOST)  // temporaries of a group
+
+static int eini_ref_moves(const eini_ref *r) {
+  int moves = 0;
+  for (int l = 0; l < EINI_GROUP_LOOPS; l++) moves |= r->step[l] != 0;
+  return moves;
+}
+
+// Step i of a group, and what its task sees of the loops in blocks of a variant. 0: nothing.
+static int eini_group_step_at(const eini_trail *w, const eini_bundle *b, int i, int variant,
+                              eini_group_step *step, eini_lowering *lo) {
+  const int x = b->nstep > 0 ? b->step[i].unit : i;
+  const eini_unit *u = &w->unit[b->from + x];
+  eini_walk walk[2];
+  if (!eini_bundle_at(w, b, b->from + x, variant, lo)) return 0;
+  if (b->nstep > 0) {
+    *step = b->step[i];
+  } else {
+    memset(step, 0, sizeof *step);
+    step->s = u->s, step->f = u->f, step->via = u->via, step->unit = i;
+    step->when = EINI_AT_ANY | EINI_AT_FIRST;
+    if (b->range[i][b->nloop - 1].index >= 0) step->when |= EINI_AT_OTHERS;
+  }
+  eini_bundle_walk(w, b, b->from + x, walk);
+  if (step->then) lo->walk = walk[1];
+  for (int l = 0; l < b->nloop && step->axes; l++) {
+    int axis = u->s->out_map.rows - 1;
+    while (axis >= 0 && eini_plain_row(&u->s->out_map, axis) != walk[0].loop[l]) axis--;
+    lo->walk.loop[l] = walk[0].loop[l] < 0 ? -1 : axis;
+  }
+  return 1;
+}
+
+// The tasks of a group for blocks of one shape; what they refer to becomes slots of the group.
+static ein_status eini_group_tasks(ein_plan *p, const eini_lowering *lo, const eini_trail *w,
+                                   const eini_bundle *b, eini_group *gr, int number) {
+  static const int64_t still[EINI_GROUP_LOOPS] = {0};
+  eini_arena *a = &p->arena;
+  eini_group_variant *v = &gr->variant[number];
+  eini_lowering sub = *lo;
+  int64_t cap = 0;
+  int id, temps = p->nin + p->nout;
+  const int n = eini_bundle_steps(b);
+  v->task = EINI_NEW(a, eini_task, n);
+  v->when = EINI_NEW(a, char, n);
+  if (v->task == NULL || v->when == NULL) return EIN_ERR_NO_MEMORY;
+  EINI_TRY(eini_group_slot_add(a, v, &cap, -2, 0, still, &id));
+  for (int i = 0; i < n; i++) {
+    eini_task *t = &v->task[v->ntask];
+    int empty = 0;
+    eini_group_step step;
+    if (!eini_group_step_at(w, b, i, number, &step, &sub)) continue;
+    EINI_TRY(eini_plan_task(&sub, step.s, step.f, step.via, t, &empty));
+    if (empty) continue;
+    for (int k = 0; k < t->nstream; k++) {
+      eini_ref *r = &t->ref[k];
+      int local = r->slot >= temps && sub.local[r->slot - temps];
+      if (r->slot >= 0) {
+        EINI_TRY(eini_group_slot_add(a, v, &cap, local ? -1 : r->slot,
+                                     local ? w->place[r->slot - temps] : 0, r->step, &r->slot));
+      } else if (eini_ref_moves(r)) {
+        EINI_TRY(eini_group_slot_add(a, v, &cap, -2, r->offset, r->step, &r->origin));
+      }
+    }
+    if (t->scratch > gr->scratch) gr->scratch = t->scratch;
+    v->when[v->ntask++] = (char)step.when;
+  }
+  if (b->mask) EINI_TRY(eini_mask_lower(p, lo, w, b, number, v, &cap));
+  if (v->nslot > gr->slots) gr->slots = v->nslot;
   return EIN_OK;
 }
 
@@ -21983,7 +22004,7 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
   of.w = w, of.b = b, of.block = &sub, of.parts = t->parts;
   eini_group_keep(w, b, seat, kept, 0);
   ein_status st = eini_group_layouts(lo, &of, w->nunit, seat);
-  for (int v = 0; v < 1 << gr->nloop && st == EIN_OK; v++)
+  for (int v = 0; v < (keep ? 1 << gr->nloop : 1) && st == EIN_OK; v++)  // 0: what is weighed
     if (eini_group_has(gr, v)) st = eini_group_blocks(p, &sub, w, b, seat, gr, v);
   made = seat[w->unit[b->to].out].stride;
   eini_group_keep(w, b, seat, kept, 1);
@@ -22110,7 +22131,7 @@ static ein_status eini_plan_found(ein_plan *p, eini_lowering *lo, eini_trail *w,
         st = eini_group_try(p, lo, w, &b, seat, 0, seconds, &yes);
     }
     if (yes) *sum += seconds[0];
-    else if (st == EIN_OK) st = eini_unit_seconds(&sub, NULL, w->unit, u, sum);
+    else if (st == EIN_OK) st = eini_unit_apart(&sub, w, u, sum);
     u = yes ? b.to + 1 : u + 1;
   }
   eini_arena_free(&scratch);
@@ -22163,8 +22184,10 @@ static ein_status eini_plan_group(ein_plan *p, eini_lowering *lo, eini_trail *w,
     if (b.nloop == 0) continue;
     EINI_TRY(eini_group_try(p, lo, w, &b, seat, 1, seconds, &yes));
     EINI_TRY(eini_plan_verdict(p, lo->g->tensor[w->unit[v].out].name, v - u + 1, seconds, !yes));
-    if (yes) p->info.seconds += seconds[0];
-    if (yes) *last = v;
+    if (!yes) continue;
+    p->info.seconds += seconds[0];
+    *last = v;
+    for (int i = u; i < w->nunit; i++) w->apart[i] = -1;  // layouts have changed
   }
   return EIN_OK;
 }

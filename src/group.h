@@ -139,6 +139,7 @@ typedef struct eini_trail {
   char *local;                  // per tensor: made and read in the group only; 0 between searches
   int64_t *place;               // per tensor: of local ones, among the group's temporaries
   int64_t *shift;               //   and of elements in front of its block
+  double *apart;                // per unit: its seconds by itself, as layouts are; -1: not known
   char *joins;                  // per unit: may be in a group
   int *then;                    // per unit: the last one of the group that begins there; or NULL
   double size;                  // bytes of an element, of the largest there are
@@ -522,10 +523,12 @@ static ein_status eini_trail_begin(eini_trail *w, eini_arena *a, const ein_graph
   w->local = EINI_NEW(a, char, g->ntensor);
   w->place = EINI_NEW(a, int64_t, g->ntensor);
   w->shift = EINI_NEW(a, int64_t, g->ntensor);
+  w->apart = EINI_NEW(a, double, nunit);
   w->joins = EINI_NEW(a, char, nunit);
   double *weight = EINI_NEW(a, double, g->ntensor);
   if (w->made == NULL || w->first == NULL || w->last == NULL || w->local == NULL ||
-      w->place == NULL || w->shift == NULL || w->joins == NULL || weight == NULL)
+      w->place == NULL || w->shift == NULL || w->apart == NULL || w->joins == NULL ||
+      weight == NULL)
     return EIN_ERR_NO_MEMORY;
   w->size = 1;
   for (int64_t t = 0; t < g->ntensor; t++) {
@@ -537,6 +540,7 @@ static ein_status eini_trail_begin(eini_trail *w, eini_arena *a, const ein_graph
   }
   for (int u = 0, row = 0; u < nunit; u++) {
     if (rows != NULL && rows[u] > 0) row = rows[u];
+    w->apart[u] = -1;
     w->joins[u] = (char)(row-- <= 0 && eini_unit_joins(g, &unit[u]));
     w->made[unit[u].out] = u;
     for (int k = 0, t; (t = eini_unit_operand(&unit[u], k, &m, &column)) >= 0; k++) {

@@ -32,9 +32,9 @@
 //   kernels       >>math >>contract-kernels >>contract >>eval >>code >>fold >>mapreduce >>operate
 //   plans         >>block >>lowering >>lower >>products >>product-lower >>leaves >>order
 //                 >>fusion-group >>fusion-tile >>fusion-bound >>fusion-search >>group >>accuracy
-//                 >>overflow >>plan >>rows >>group-online >>group-mask >>group-plan >>group-along
-//                 >>group-away >>staging >>units >>execute >>path-text >>store >>tuned >>explain
-//                 >>request >>call >>graph-plan >>block-plan
+//                 >>overflow >>plan >>rows >>group-online >>group-mask >>group-weigh >>group-plan
+//                 >>group-along >>group-away >>staging >>units >>execute >>path-text >>store
+//                 >>tuned >>explain >>request >>call >>graph-plan >>block-plan
 //   budgets       >>memory-cap >>memory-base >>memory-class >>memory-measure >>memory-choose
 //                 >>memory-slice >>slice-graph >>memory-search >>memory-run >>budget
 //   calls         >>run >>many >>report >>public >>rearrange >>rates >>calibrate >>batch
