@@ -375,7 +375,7 @@ $(B)/test_kernels_arm: tests/test_kernels.c $(TEST_C) $(ARM_CUT)
 test-arm: $(if $(ARM),$(ARM_BIN))
 	@$(if $(ARM),$(ARM_RUN) $(B)/test_cpu_arm && $(ARM_RUN) $(B)/test_special_arm && \
 	  $(ARM_RUN) $(B)/test_cpu_direct_arm 300 && $(ARM_RUN) $(B)/test_cpu_gett_arm 300 && \
-	  $(ARM_RUN) $(B)/test_kernels_arm 400 21 -1 neon,\
+	  $(ARM_RUN) $(B)/test_kernels_arm 200 21 -1 neon,\
 	  echo "test-arm: skipped: no $(ARM_CC) or no $(ARM_RUN)")
 
 # Hours; a run that was broken off goes on where it was. See tests/mutants.py.
@@ -443,16 +443,16 @@ step-gpu-dry: $(B)/gpu $(B)/libcuda_stub.so
 	$(STEP) gpu-dry env CC="$(CC)" PYTHON="$(or $(NUMPY_PYTHON),python3)" \
 	  sh bench/gpu.sh $(B) $(B)/libcuda_stub.so
 step-kernels-cuda: $(B)/test_kernels_cuda
-	$(STEP) kernels-cuda env CC="$(CC)" $< 250 21
+	$(STEP) kernels-cuda env CC="$(CC)" $< 150 21
 
 $(SAN_TESTS:%=step-san-%): step-san-%: $(if $(SAN_CC),$(B)/san/test_%)
 	$(STEP) san-$* $(if $(SAN_CC),$<,$(NO_SAN))
 
 $(ISAS:%=step-kernels-%): step-kernels-%: $(B)/test_kernels_cpu
-	$(STEP) kernels-$* $< 3000 21 -1 $*
+	$(STEP) kernels-$* $< 2000 21 -1 $*
 
 step-san-kernels-cpu: $(if $(SAN_CC),$(B)/san/test_kernels_cpu)
-	$(STEP) san-kernels-cpu $(if $(SAN_CC),$< 500 22,$(NO_SAN))
+	$(STEP) san-kernels-cpu $(if $(SAN_CC),$< 300 22,$(NO_SAN))
 
 step-san-extreme-cpu: $(if $(SAN_CC),$(B)/san/test_extreme_cpu)
 	$(STEP) san-extreme-cpu $(if $(SAN_CC),$<,$(NO_SAN))
@@ -529,7 +529,7 @@ step-test-arm: $(if $(ARM),$(ARM_BIN))
 	$(STEP) test-arm $(if $(ARM),sh -c '$(ARM_RUN) $(B)/test_cpu_arm && \
 	  $(ARM_RUN) $(B)/test_special_arm && $(ARM_RUN) $(B)/test_cpu_direct_arm 300 && \
 	  $(ARM_RUN) $(B)/test_cpu_gett_arm 300 && \
-	  $(ARM_RUN) $(B)/test_kernels_arm 400 21 -1 neon',skip "no $(ARM_CC) or no $(ARM_RUN)")
+	  $(ARM_RUN) $(B)/test_kernels_arm 200 21 -1 neon',skip "no $(ARM_CC) or no $(ARM_RUN)")
 
 step-demo: $(B)/einsum
 	$(STEP) demo sh -c 'sh examples/demo.sh $(B)/einsum | grep -v " ms, with" | \
