@@ -413,6 +413,31 @@ static int map_streams(ein_ctx *ctx, int64_t n) {
   return streams_it;
 }
 
+// What is timed when a machine is opened is told in powers of two, so that runs agree: 512-bit
+// operations take once or twice as long as others, a dot product a quarter to four times an FMA.
+static void test_opened(void) {
+  ein_cpu *cpu = cpu_of(NULL, 1);
+  eini_rated m = cpu->machine;
+  ein_cpu_destroy(cpu);
+#if EINI_CPU_X86
+  CHECK(eini_open_times(100, 100) == 1 && eini_open_times(130, 100) == 1);
+  CHECK(eini_open_times(150, 100) == 2 && eini_open_times(270, 100) == 2);
+  CHECK(eini_open_times(390, 100) == 4 && eini_open_times(1e6, 100) == 4);
+  CHECK(eini_open_times(60, 100) == 0.5 && eini_open_times(1, 100) == 0.25);
+#endif
+  const eini_rated opened = m;
+  eini_cpu_defaults(&m);
+  const double part = opened.peak_f64 / m.peak_f64;
+  CHECK(part == (opened.is.halves ? 0.5 : 1) && opened.peak_f32 == part * m.peak_f32);
+  if (m.is.isa != EINI_ISA_AVX512) CHECK(!opened.is.halves);
+  if ((m.is.has & EINI_HAS_BF16) && !(m.is.has & EINI_HAS_AMX_BF16)) {
+    const double times = 2 * opened.peak_f32 / opened.peak_bf16;
+    CHECK(times == 0.25 || times == 0.5 || times == 1 || times == 2 || times == 4);
+  } else if (!(m.is.has & EINI_HAS_AMX_BF16)) {
+    CHECK(opened.peak_bf16 == opened.peak_f32);
+  }
+}
+
 // Copies, maps and contractions switch at the same size, which is a rate. Without calibration no
 // core is taken to have more than 4 MiB of a cache, however large it is said to be.
 static void test_past(void) {
@@ -720,6 +745,7 @@ int main(int argc, char **argv) {
   const int64_t only = argc > 3 ? strtoll(argv[3], NULL, 10) : -1;
   static const char *const isas[] = {"plain", "neon", "avx2"};
   test_status();
+  test_opened();
   test_past();
   test_rates(NULL, 0, count, seed, only);
   test_rates(NULL, 1, count / 4, seed + 1, only);

@@ -34,7 +34,7 @@
 #ifdef TEST_CUDA  // a compiler runs for each kernel
 #define PATTERNS 1499
 #else
-#define PATTERNS (count < 3000 ? 29 : 1)
+#define PATTERNS (count < 1000 ? 29 : count < 3000 ? 5 : 1)
 #endif
 
 // ---- registered functions and monoids -----------------------------------------------------------

@@ -164,6 +164,7 @@ static ein_status eini_cpu_new(const ein_cpu_desc *desc, const ein_allocator *al
   m.is.width = desc->threads > 0 ? desc->threads : eini_cpu_threads("", mask, online);
   if (!EINI_CPU_THREADS) m.is.width = 1;
   if (!eini_cpu_detect(&m, desc->isa)) return EIN_ERR_UNSUPPORTED;
+  eini_cpu_open(&m);
   size_t bytes = sizeof(ein_cpu);
 #if EINI_CPU_THREADS
   bytes += eini_pool_bytes(m.is.width);

@@ -101,7 +101,7 @@ typedef struct eini_cpu {
   int64_t l3_whole;            // all of a last-level cache
   int l3s;                     // last-level caches that the threads have between them
   int width;                   // threads
-  int halves;                  // 512-bit operations take two passes (Zen 4)
+  int halves;                  // 512-bit operations take twice as long as others
   int64_t *packed;             // counts bytes; on lines of its own
 } eini_cpu;
 

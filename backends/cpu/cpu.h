@@ -245,14 +245,6 @@ static int eini_cpu_amd(unsigned vendor) {  // ebx of leaf 0: "Auth", or "Hygo"
   return vendor == 0x68747541u || vendor == 0x6f677948u;
 }
 
-// Whether 512-bit operations take two passes: AMD's family 25 (Zen 4).
-static int eini_cpu_halves(void) {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  __get_cpuid(0, &a, &b, &c, &d);
-  if (!eini_cpu_amd(b) || !__get_cpuid(1, &a, &b, &c, &d)) return 0;
-  return (a >> 8 & 15) + (a >> 20 & 255) == 25;
-}
-
 // Deterministic cache parameters: leaf 4 (Intel) or 0x8000001D (AMD) has one entry a cache.
 static void eini_cpu_caches(eini_cpu *m) {
   unsigned a = 0, b = 0, c = 0, d = 0;
@@ -290,8 +282,6 @@ static double eini_cpu_hz(void) {
 
 static int eini_isa_best(void) { return EINI_CPU_NEON ? EINI_ISA_NEON : EINI_ISA_PLAIN; }
 
-static int eini_cpu_halves(void) { return 0; }
-
 static int eini_cpu_has(void) { return 0; }
 
 static void eini_cpu_caches(eini_cpu *m) { eini_cpu_sys_caches("", m); }
@@ -315,17 +305,11 @@ static void eini_cpu_defaults(eini_rated *m) {
   if (m->is.l3s <= 0) m->is.l3s = 1;
   m->hz = eini_cpu_hz();
   m->peak_f64 = m->hz * flops[m->is.isa];
-  m->is.halves = m->is.isa == EINI_ISA_AVX512 && eini_cpu_halves();
-  if (m->is.halves) m->peak_f64 /= 2;
   m->peak_f32 = m->peak_f64 * (m->is.isa == EINI_ISA_PLAIN ? 1 : 2);
-  // Of dot products two and four times as many; a tile of AMX takes 16 cycles for 16 K operations.
+  // Of dot products as many; a tile of AMX takes 16 cycles for 16 K operations.
   m->is.has = m->is.isa == EINI_ISA_AVX512 ? eini_cpu_has() : 0;
-  m->peak_bf16 = m->is.has & EINI_HAS_AMX_BF16 ? m->hz * 1024
-                 : m->is.has & EINI_HAS_BF16   ? 2 * m->peak_f32
-                                               : m->peak_f32;
-  m->peak_i8 = m->is.has & EINI_HAS_AMX_I8 ? m->hz * 2048
-               : m->is.has & EINI_HAS_VNNI ? 4 * m->peak_f32
-                                           : m->peak_f32;
+  m->peak_bf16 = m->is.has & EINI_HAS_AMX_BF16 ? m->hz * 1024 : m->peak_f32;
+  m->peak_i8 = m->is.has & EINI_HAS_AMX_I8 ? m->hz * 2048 : m->peak_f32;
   m->l2_bw = m->hz * l2[m->is.isa];
   m->l3_bw = m->l2_bw / 2;
   m->read_bw = 20e9;
