@@ -37,8 +37,8 @@ FUZZ_SECONDS ?= 20
 
 TESTS    = math npy views extreme path split contract einsum program builder canon bound count \
            fusion groups gradient batch many widths memory memory_fit overflow kernels choice \
-           decomp hostile dist dealt order rates cpu cpu_direct cpu_gett cpu_safe special grammar \
-           users provider store distribution schedule steps grids dtensor scatter within nodes \
+           decomp hostile dist dealt order rates cpu cpu_direct cpu_gett cpu_masked cpu_safe special \
+           grammar users provider store distribution schedule steps grids dtensor scatter within nodes \
            cuda device device_groups device_along devices device_steps rewrite equal rearrange \
            operator race
 FUZZERS  = npy program expr
@@ -357,7 +357,7 @@ ARM_CC  ?= aarch64-linux-gnu-gcc
 ARM_RUN ?= qemu-aarch64
 ARM     = $(if $(and $(shell command -v $(ARM_CC)),$(shell command -v $(ARM_RUN))),yes)
 ARM_BIN = $(B)/test_cpu_arm $(B)/test_kernels_arm $(B)/test_special_arm $(B)/test_cpu_direct_arm \
-          $(B)/test_cpu_gett_arm
+          $(B)/test_cpu_gett_arm $(B)/test_cpu_masked_arm
 ARM_ALL = $(B)/library_arm.o $(B)/library_cpu_arm.o
 ARM_CUT = $(B)/library_cut_arm.o $(B)/library_cpu_arm.o
 ARM_TEST = $(ARM_CC) -std=c99 $(CFLAGS) -DTEST_CPU -DTEST_FEWER=10 $(THIN) -static -o $@ $<
@@ -375,6 +375,7 @@ $(B)/test_kernels_arm: tests/test_kernels.c $(TEST_C) $(ARM_CUT)
 test-arm: $(if $(ARM),$(ARM_BIN))
 	@$(if $(ARM),$(ARM_RUN) $(B)/test_cpu_arm && $(ARM_RUN) $(B)/test_special_arm && \
 	  $(ARM_RUN) $(B)/test_cpu_direct_arm 300 && $(ARM_RUN) $(B)/test_cpu_gett_arm 300 && \
+	  $(ARM_RUN) $(B)/test_cpu_masked_arm 300 && \
 	  $(ARM_RUN) $(B)/test_kernels_arm 200 21 -1 neon,\
 	  echo "test-arm: skipped: no $(ARM_CC) or no $(ARM_RUN)")
 
@@ -529,6 +530,7 @@ step-test-arm: $(if $(ARM),$(ARM_BIN))
 	$(STEP) test-arm $(if $(ARM),sh -c '$(ARM_RUN) $(B)/test_cpu_arm && \
 	  $(ARM_RUN) $(B)/test_special_arm && $(ARM_RUN) $(B)/test_cpu_direct_arm 300 && \
 	  $(ARM_RUN) $(B)/test_cpu_gett_arm 300 && \
+	  $(ARM_RUN) $(B)/test_cpu_masked_arm 300 && \
 	  $(ARM_RUN) $(B)/test_kernels_arm 200 21 -1 neon',skip "no $(ARM_CC) or no $(ARM_RUN)")
 
 step-demo: $(B)/einsum

@@ -28,9 +28,9 @@
 //                 >>copy-blocks >>copy-strips >>copy-rows >>copy-ways >>vectors >>exp >>chunks
 //                 >>chunk-rows >>map-rows >>gett >>gett-pack >>gett-narrow >>gett-amx
 //                 >>gett-forms >>gett-boxes >>gett-job >>gett-sketch >>gett-plan >>gett-run
-//                 >>moved >>map-turned >>direct >>direct-job >>matvec >>small >>elements
-//                 >>element-rows >>tiny >>sums >>lanes >>lanes-batch >>families >>measure
-//                 >>cpu-public
+//                 >>moved >>map-turned >>map-masked >>direct >>direct-job >>matvec >>small
+//                 >>elements >>element-rows >>tiny >>sums >>lanes >>lanes-batch >>families
+//                 >>measure >>cpu-public
 //
 // Kernels, once for each set of >>vectors: einsum_cpu_kernels.h, with contents of its own.
 //

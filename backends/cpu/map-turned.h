@@ -194,34 +194,9 @@ static ein_status eini_turned_run(const eini_cpu *cpu, const ein_map *m, const e
   }
   return EIN_OK;
 }
-
-// ---- the provider's slots ----
-
-static int eini_cpu_map_plan(const eini_rated *cpu, const ein_map *m, int width, int nth,
-                             ein_choice *choice) {
-  return eini_map_rows_plan(cpu, m, width, nth, choice) ||
-         eini_turned_plan(cpu, m, width, nth, choice);
-}
-
-static ein_status eini_cpu_map_run(const eini_cpu *cpu, const ein_map *m, const ein_choice *choice,
-                                   void *scratch) {
-  if (choice->state[EINI_TURNED]) return eini_turned_run(cpu, m, choice, (char *)scratch);
-  return eini_map_rows_run(cpu, m, choice, (char *)scratch);
-}
 #undef EINI_TURNED_ROW
 #undef EINI_TURNED_RUN
 #undef EINI_TURNED_LEAST
 #undef EINI_TURNED_CYCLES
 #undef EINI_TURNED_SINGLE
 #undef EINI_TURNED_SETS
-#undef EINI_ROW_BLOCK
-#undef EINI_ROW_NEAR
-#undef EINI_ROW_STEPS
-#undef EINI_ROW_REGS
-#undef EINI_ROW_LEAST
-#undef EINI_ROW_SHORT
-#undef EINI_ROW_JOIN
-#undef EINI_ROW_CYCLES
-#undef EINI_ROW_FOUND
-#undef EINI_ROW_FLOPS
-#undef EINI_ROW_CALL_FLOPS

@@ -1,0 +1,321 @@
+// ================================================================================================
+// >>map-masked  maps with a mask of indices
+// In where(t <= s, X, c) a comparison of affine indices holds for one range of each row: X is made
+// by section map-rows, a few rows at a time and no more than their ranges need; c is filled in.
+// ================================================================================================
+
+enum { EINI_MASKED = EINI_TURNED_BOX + EINI_TURNED_LOOPS };  // word of ein_choice.state: X by ..
+enum { EINI_MASKED_ROWS = 1, EINI_MASKED_COPY };
+enum { EINI_MASKED_VALUES = 4 };
+#define EINI_MASKED_BYTES (1 << 15)       // of rows that are made at once
+#define EINI_MASKED_FACTOR 1048576.0      // of indices, at most
+#define EINI_MASKED_NUMBER 1099511627776.0
+#define EINI_MASKED_CYCLES 60             // of a row's range: an estimate
+
+// A number that is the same for all elements but for indices: factors of values, then a constant.
+typedef struct eini_masked_sum {
+  int is;
+  int64_t by[EINI_MASKED_VALUES + 1];
+} eini_masked_sum;
+
+typedef struct eini_masked {
+  const ein_map *m;
+  int64_t size;
+  eini_masked_sum less;              // the comparison: less op 0
+  int op;                        // LT, LE, or EQ
+  int inside;                    // X is where it holds, or where it does not
+  int copies;                    // X is operand number copies - 1
+  const ein_fill *c;
+  ein_code code;                 // of X
+  ein_step step[EINI_ROW_STEPS];
+  ein_fill fill[EINI_ROW_REGS];
+  ein_map one;                   // X, of all or of some rows
+  int64_t extent[2], stride[(EINI_ROW_REGS + 1) * EINI_TURNED_LOOPS];
+  char *base[EINI_ROW_REGS + 1];
+  ein_dtype dtype[EINI_ROW_REGS + 1];
+} eini_masked;
+
+// What a step of integers makes of such numbers.
+static eini_masked_sum eini_masked_step(const ein_step *s, const eini_masked_sum *reg) {
+  static const eini_masked_sum none = {0, {0}};
+  const eini_masked_sum *x = &reg[s->a], *y = &reg[s->b];
+  eini_masked_sum z = none;
+  const int two = eini_ops[s->op].args == 2, last = EINI_MASKED_VALUES;
+  if (s->op == EIN_OP_INDEX) {
+    z.is = s->a < EINI_MASKED_VALUES;
+    if (z.is) z.by[s->a] = 1;
+    return z;
+  }
+  if (s->from != EIN_I64 || eini_step_loads(s) || s->op == EIN_OP_CALL) return none;
+  if (!x->is || (two && !y->is)) return none;
+  int moves[2] = {0, 0};
+  for (int v = 0; v < last; v++) moves[0] |= x->by[v] != 0, moves[1] |= two && y->by[v] != 0;
+  if (s->op == EIN_OP_MUL && moves[0]) y = x, x = &reg[s->b];
+  if (s->op == EIN_OP_MUL && moves[0] && moves[1]) return none;
+  z.is = s->op == EIN_OP_NEG || s->op == EIN_OP_ADD || s->op == EIN_OP_SUB || s->op == EIN_OP_MUL;
+  for (int v = 0; v <= last && z.is; v++) {
+    const double a = (double)x->by[v], b = (double)y->by[v];
+    const double by = s->op == EIN_OP_NEG   ? -a
+                      : s->op == EIN_OP_ADD ? a + b
+                      : s->op == EIN_OP_SUB ? a - b
+                                            : (double)x->by[last] * b;
+    z.is = fabs(by) <= (v < last ? EINI_MASKED_FACTOR : EINI_MASKED_NUMBER);
+    z.by[v] = z.is ? (int64_t)by : 0;
+  }
+  return z;
+}
+
+// The comparison as less op 0.
+static int eini_masked_compares(eini_masked *w, const ein_step *s, const eini_masked_sum *reg) {
+  const int back = s->op == EIN_OP_GT || s->op == EIN_OP_GE;
+  const eini_masked_sum *x = &reg[back ? s->b : s->a], *y = &reg[back ? s->a : s->b];
+  if (s->op < EIN_OP_LT || s->op > EIN_OP_NE || s->from != EIN_I64 || !x->is || !y->is) return 0;
+  w->op = s->op == EIN_OP_LT || s->op == EIN_OP_GT   ? EIN_OP_LT
+          : s->op == EIN_OP_LE || s->op == EIN_OP_GE ? EIN_OP_LE
+                                                     : EIN_OP_EQ;
+  if (s->op == EIN_OP_NE) w->inside = !w->inside;
+  for (int v = 0; v <= EINI_MASKED_VALUES; v++) w->less.by[v] = x->by[v] - y->by[v];
+  return 1;
+}
+
+static const ein_fill *eini_masked_fill(const ein_code *code, int reg) {
+  for (int i = 0; i < code->nfill; i++)
+    if (code->fill[i].reg == reg) return &code->fill[i];
+  return NULL;
+}
+
+// Splits a code into the comparison, the constant and X; 0: it is another one.
+static int eini_masked_split(eini_masked *w, const ein_code *code) {
+  eini_masked_sum reg[EINI_ROW_REGS];
+  const ein_step *last = &code->step[code->nstep - 1], *compare = NULL;
+  if (code->nstep < 3 || code->nstep > EINI_ROW_STEPS || code->nreg > EINI_ROW_REGS) return 0;
+  if (last->op != EIN_OP_WHERE || last->dst != code->result) return 0;
+  memset(reg, 0, sizeof reg);
+  w->code = *code;
+  w->code.step = w->step, w->code.fill = w->fill, w->code.plain = -1;
+  w->code.nstep = w->code.nfill = 0;
+  for (int i = 0; i < code->nfill; i++) {
+    const ein_fill *f = &code->fill[i];
+    const int whole = f->type == EIN_I64 && f->param < 0;
+    reg[f->reg].is = whole && fabs((double)f->ival) <= EINI_MASKED_NUMBER;
+    reg[f->reg].by[EINI_MASKED_VALUES] = f->ival;
+    if (f->type == code->type) w->fill[w->code.nfill++] = *f;
+  }
+  w->inside = (w->c = eini_masked_fill(code, last->c)) != NULL;
+  if (!w->inside && (w->c = eini_masked_fill(code, last->b)) == NULL) return 0;
+  w->code.result = w->inside ? last->b : last->c;
+  for (const ein_step *s = code->step; s < last; s++) {
+    reg[s->dst] = eini_masked_step(s, reg);
+    if (s->type == EIN_BOOL) compare = s->dst == last->a && compare == NULL ? s : last;
+    if (compare == s && !eini_masked_compares(w, s, reg)) return 0;
+    if (s->type == EIN_BOOL || (s->type == EIN_I64 && code->type != EIN_I64)) continue;
+    if (s->type != code->type || s->op == EIN_OP_INDEX || s->from != code->type) return 0;
+    w->step[w->code.nstep++] = *s;
+    w->copies = s->op == EIN_OP_OPERAND && s->dst == w->code.result ? s->a + 1 : 0;
+  }
+  return compare != NULL && compare != last;
+}
+
+// 0: not such a map.
+static int eini_masked_take(eini_masked *w, const ein_map *m) {
+  const int type = m->code->type;
+  memset(w, 0, sizeof *w);
+  w->m = m;
+  w->size = type == EIN_F32 ? 4 : 8;
+  if (m->nvalue == 0 || m->nvalue > EINI_MASKED_VALUES || m->fold != EIN_FOLD_NONE) return 0;
+  if (m->store != NULL || m->n == 0 || m->n > EINI_TURNED_LOOPS || m->nop > EINI_ROW_REGS ||
+      (type != EIN_F32 && type != EIN_F64) || !eini_masked_split(w, m->code))
+    return 0;
+  for (int s = 0; s <= m->nop; s++) {
+    const int from = s < m->nop ? s : m->nstream - 1;
+    w->dtype[s] = m->dtype[from];
+    for (int i = 0; i < m->n; i++)
+      w->stride[s * EINI_TURNED_LOOPS + i] = eini_row_stride(m, from, i);
+  }
+  w->one = *m;
+  w->one.code = &w->code;
+  w->one.nvalue = 0, w->one.nstream = m->nop + 1;
+  w->one.stride = w->stride, w->one.pitch = EINI_TURNED_LOOPS, w->one.dtype = w->dtype;
+  w->one.out_bytes = 0;  // what is made is filled in while it is in a cache
+  if (w->copies == 0) return 1;
+  const int64_t along = eini_row_stride(&w->one, w->copies - 1, m->n - 1);
+  return (int)w->dtype[w->copies - 1] == type && (int)w->dtype[m->nop] == type && along == 1 &&
+         eini_row_stride(&w->one, m->nop, m->n - 1) == 1;
+}
+
+static int eini_masked_plan(const eini_rated *cpu, const ein_map *m, int width, int nth,
+                            ein_choice *choice) {
+  eini_masked w;
+  if (nth > 0 || !eini_masked_take(&w, m)) return 0;
+  const int threads = (int)eini_max64(1, eini_min64(width, cpu->is.width));
+  const double rows = eini_rows_count(m);
+  const double bytes = rows * (double)(m->extent[m->n - 1] * w.size);
+  if (w.copies == 0 && !eini_map_rows_plan(cpu, &w.one, width, nth, choice)) return 0;
+  if (w.copies > 0) {
+    const double rate = 2 * bytes > (double)cpu->is.l2 ? cpu->copy_bw : cpu->l2_bw;
+    choice->seconds = cpu->call + 2 * bytes / rate / threads;
+  }
+  choice->seconds += (rows * EINI_MASKED_CYCLES / cpu->hz + bytes / 2 / cpu->l2_bw) / threads;
+  choice->scratch = (size_t)eini_rows_room(&w.one);
+  choice->state[EINI_MASKED] = w.copies > 0 ? EINI_MASKED_COPY : EINI_MASKED_ROWS;
+  eini_cpu_name(choice, "rows masked");
+  return 1;
+}
+
+// ---- rows ----
+
+// The range of a row of n elements for which the comparison holds, less being `first` at its begin
+// and growing by `step`.
+static void eini_masked_range(int op, int64_t first, int64_t step, int64_t n, int64_t *range) {
+  const int64_t room = (op == EIN_OP_LT ? 0 : 1) - first;  // step * j < room
+  range[0] = 0, range[1] = n;
+  if (op == EIN_OP_EQ) {
+    if (step == 0) range[1] = first == 0 ? n : 0;
+    else if (first % step != 0 || -(first / step) < 0 || -(first / step) >= n) range[1] = 0;
+    else range[0] = -(first / step), range[1] = range[0] + 1;
+  } else if (step == 0) {
+    range[1] = room > 0 ? n : 0;
+  } else if (step > 0) {
+    range[1] = room <= 0 ? 0 : eini_min64(n, (room - 1) / step + 1);
+  } else {
+    range[0] = room > 0 ? 0 : eini_min64(n, -room / -step + 1);
+  }
+}
+
+// Elements [from, to) of the row at p become the constant, of which `block` has a block.
+static void eini_masked_put(const eini_masked *w, char *p, int64_t from, int64_t to,
+                            const char *block) {
+  for (int64_t left; (left = (to - from) * w->size) > 0; from += EINI_ROW_BLOCK / w->size)
+    memcpy(p + from * w->size, block, (size_t)eini_min64(left, EINI_ROW_BLOCK));
+}
+
+// X of elements [from, to) of so many rows that follow each other along loop n - 2.
+static ein_status eini_masked_make(eini_masked *w, const eini_cpu *cpu, char *const *base,
+                                   int64_t rows, int64_t from, int64_t to,
+                                   const ein_choice *choice, char *scratch) {
+  const ein_map *m = w->m;
+  const int o = w->copies - 1, out = m->nop;
+  const int64_t *x = w->one.stride + (o < 0 ? 0 : o) * EINI_TURNED_LOOPS;
+  const int64_t *to_row = w->one.stride + out * EINI_TURNED_LOOPS;
+  for (int s = 0; s <= out; s++)
+    w->base[s] = base[s] + from * w->size * w->one.stride[s * EINI_TURNED_LOOPS + 1];
+  w->extent[0] = rows, w->extent[1] = to - from;
+  if (to <= from) return EIN_OK;
+  if (o < 0) return eini_map_rows_run(cpu, &w->one, choice, scratch);
+  for (int64_t r = 0; r < rows; r++)
+    memmove(w->base[out] + r * to_row[0] * w->size, w->base[o] + r * x[0] * w->size,
+            (size_t)((to - from) * w->size));
+  return EIN_OK;
+}
+
+// So many rows; values: of the indices at the first element.
+static ein_status eini_masked_rows(eini_masked *w, const eini_cpu *cpu, char *const *base,
+                                   int64_t rows, int64_t first, const int64_t *grows,
+                                   const char *block, const ein_choice *choice, char *scratch) {
+  const int64_t n = w->m->extent[w->m->n - 1];
+  const int64_t pitch = w->one.stride[w->m->nop * EINI_TURNED_LOOPS] * w->size;
+  int64_t low = n, high = 0, range[2];
+  for (int64_t r = 0; r < rows && w->inside; r++) {
+    eini_masked_range(w->op, first + r * grows[0], grows[1], n, range);
+    if (range[0] < range[1]) low = eini_min64(low, range[0]), high = eini_max64(high, range[1]);
+  }
+  if (!w->inside) low = 0, high = n;
+  const int64_t least = eini_min64(n, EINI_ROW_SHORT / w->size);
+  if (low < high && high - low < least) high = eini_min64(n, low + least), low = high - least;
+  EINI_TRY(eini_masked_make(w, cpu, base, rows, low, high, choice, scratch));
+  for (int64_t r = 0; r < rows; r++) {
+    char *p = base[w->m->nop] + r * pitch;
+    eini_masked_range(w->op, first + r * grows[0], grows[1], n, range);
+    if (!w->inside) {
+      eini_masked_put(w, p, range[0], range[1], block);
+      continue;
+    }
+    eini_masked_put(w, p, 0, range[0], block);
+    eini_masked_put(w, p, eini_max64(range[0], range[1]), n, block);
+  }
+  return EIN_OK;
+}
+
+// The last two loops become those of `one`; with one loop there is one row.
+static void eini_masked_inner(eini_masked *w) {
+  const int n = w->m->n;
+  for (int s = 0; s <= w->m->nop; s++) {
+    int64_t *stride = w->stride + s * EINI_TURNED_LOOPS;
+    const int64_t along = stride[n - 1], down = n > 1 ? stride[n - 2] : 0;
+    stride[0] = down, stride[1] = along;
+  }
+  w->one.n = 2, w->one.nfree = 2;
+  w->one.extent = w->extent, w->one.base = w->base;
+}
+
+static ein_status eini_masked_run(const eini_cpu *cpu, const ein_map *m, const ein_choice *choice,
+                                  char *scratch) {
+  eini_masked w;
+  int64_t index[EINI_TURNED_LOOPS] = {0}, grow[EINI_TURNED_LOOPS], first, grows[2];
+  char *base[EINI_ROW_REGS + 1], block[EINI_ROW_BLOCK];
+  const int64_t rows = m->n > 1 ? m->extent[m->n - 2] : 1, n = m->extent[m->n - 1];
+  if (!eini_masked_take(&w, m)) return EIN_ERR_INTERNAL;
+  const double c = w.c->param >= 0 ? m->param[w.c->param].re : w.c->re;
+  const float s = (float)c;
+  for (int64_t at = 0; at < EINI_ROW_BLOCK; at += w.size)
+    memcpy(block + at, w.size == 4 ? (const void *)&s : (const void *)&c, (size_t)w.size);
+  first = w.less.by[EINI_MASKED_VALUES];
+  memset(grow, 0, sizeof grow);
+  for (int v = 0; v < m->nvalue; v++) {
+    first += w.less.by[v] * m->at[m->nop + v];
+    for (int i = 0; i < m->n; i++) grow[i] += w.less.by[v] * eini_row_stride(m, m->nop + v, i);
+  }
+  grows[0] = m->n > 1 ? grow[m->n - 2] : 0, grows[1] = grow[m->n - 1];
+  eini_masked_inner(&w);
+  const int64_t some = eini_max64(1, EINI_MASKED_BYTES / eini_max64(1, n * w.size));
+  for (int more = rows > 0 && n > 0; more;) {
+    int64_t at = first;
+    for (int i = 0; i < m->n; i++) at += index[i] * grow[i];
+    for (int k = 0; k <= m->nop; k++) {
+      const int from = k < m->nop ? k : m->nstream - 1;
+      base[k] = m->base[from];
+      for (int i = 0; i < m->n; i++)
+        base[k] += index[i] * eini_row_stride(m, from, i) * w.size;
+    }
+    const int64_t take = m->n > 1 ? eini_min64(some, rows - index[m->n - 2]) : 1;
+    EINI_TRY(eini_masked_rows(&w, cpu, base, take, at, grows, block, choice, scratch));
+    more = 0;
+    for (int i = m->n - 2; i >= 0 && !more; i--) {
+      index[i] += i == m->n - 2 ? take : 1;
+      more = index[i] < m->extent[i];
+      if (!more) index[i] = 0;
+    }
+  }
+  return EIN_OK;
+}
+
+// ---- the provider's slots ----
+
+static int eini_cpu_map_plan(const eini_rated *cpu, const ein_map *m, int width, int nth,
+                             ein_choice *choice) {
+  return eini_map_rows_plan(cpu, m, width, nth, choice) ||
+         eini_turned_plan(cpu, m, width, nth, choice) ||
+         eini_masked_plan(cpu, m, width, nth, choice);
+}
+
+static ein_status eini_cpu_map_run(const eini_cpu *cpu, const ein_map *m, const ein_choice *choice,
+                                   void *scratch) {
+  if (choice->state[EINI_TURNED]) return eini_turned_run(cpu, m, choice, (char *)scratch);
+  if (choice->state[EINI_MASKED]) return eini_masked_run(cpu, m, choice, (char *)scratch);
+  return eini_map_rows_run(cpu, m, choice, (char *)scratch);
+}
+#undef EINI_ROW_BLOCK
+#undef EINI_ROW_NEAR
+#undef EINI_ROW_STEPS
+#undef EINI_ROW_REGS
+#undef EINI_ROW_LEAST
+#undef EINI_ROW_SHORT
+#undef EINI_ROW_JOIN
+#undef EINI_ROW_CYCLES
+#undef EINI_ROW_FOUND
+#undef EINI_ROW_FLOPS
+#undef EINI_ROW_CALL_FLOPS
+#undef EINI_MASKED_BYTES
+#undef EINI_MASKED_FACTOR
+#undef EINI_MASKED_NUMBER
+#undef EINI_MASKED_CYCLES
