@@ -37,10 +37,10 @@ FUZZ_SECONDS ?= 20
 
 TESTS    = math npy views extreme path split contract einsum program builder canon bound count \
            fusion groups gradient batch many widths memory memory_fit overflow kernels choice \
-           decomp hostile dist dealt order rates cpu cpu_direct cpu_gett cpu_masked cpu_safe special \
-           grammar users provider store distribution schedule steps grids dtensor scatter within nodes \
-           cuda device device_groups device_along devices device_steps rewrite equal rearrange \
-           operator race
+           decomp hostile dist dealt order rates cpu cpu_direct cpu_gett cpu_masked cpu_safe \
+           special grammar users provider store distribution schedule steps grids dtensor scatter \
+           within nodes cuda device device_groups device_along devices device_steps rewrite equal \
+           rearrange operator race
 FUZZERS  = npy program expr
 EXAMPLES = 01_hello 02_views 03_plan 04_program 05_monoid 06_memory 07_threads 08_graph 09_cpu \
            10_gradient 11_places 12_llama 17_cuda $(if $(FFTW_LIBS),18_fftw)

@@ -9084,9 +9084,9 @@ static void eini_masked_range(int op, int64_t first, int64_t step, int64_t n, in
   } else if (step == 0) {
     range[1] = room > 0 ? n : 0;
   } else if (step > 0) {
-    range[1] = room <= 0 ? 0 : eini_min64(n, (room - 1) / step + 1);
+    range[1] = room <= 0 ? 0 : eini_min64(n, step == 1 ? room : (room - 1) / step + 1);
   } else {
-    range[0] = room > 0 ? 0 : eini_min64(n, -room / -step + 1);
+    range[0] = room > 0 ? 0 : eini_min64(n, (step == -1 ? -room : -room / -step) + 1);
   }
 }
 
