@@ -360,7 +360,7 @@ ARM_BIN = $(B)/test_cpu_arm $(B)/test_kernels_arm $(B)/test_special_arm $(B)/tes
           $(B)/test_cpu_gett_arm $(B)/test_cpu_masked_arm
 ARM_ALL = $(B)/library_arm.o $(B)/library_cpu_arm.o
 ARM_CUT = $(B)/library_cut_arm.o $(B)/library_cpu_arm.o
-ARM_TEST = $(ARM_CC) -std=c99 $(CFLAGS) -DTEST_CPU -DTEST_FEWER=10 $(THIN) -static -o $@ $<
+ARM_TEST = $(ARM_CC) -std=c99 $(CFLAGS) -DTEST_CPU -DTEST_FEWER=20 $(THIN) -static -o $@ $<
 $(B)/library_arm.o: $(LIBRARY)
 	$(ARM_CC) -std=c99 -O1 -w -c -o $@ $<
 $(B)/library_cut_arm.o: $(LIBRARY)
@@ -376,7 +376,7 @@ test-arm: $(if $(ARM),$(ARM_BIN))
 	@$(if $(ARM),$(ARM_RUN) $(B)/test_cpu_arm && $(ARM_RUN) $(B)/test_special_arm && \
 	  $(ARM_RUN) $(B)/test_cpu_direct_arm 300 && $(ARM_RUN) $(B)/test_cpu_gett_arm 300 && \
 	  $(ARM_RUN) $(B)/test_cpu_masked_arm 300 && \
-	  $(ARM_RUN) $(B)/test_kernels_arm 200 21 -1 neon,\
+	  $(ARM_RUN) $(B)/test_kernels_arm 100 21 -1 neon,\
 	  echo "test-arm: skipped: no $(ARM_CC) or no $(ARM_RUN)")
 
 # Hours; a run that was broken off goes on where it was. See tests/mutants.py.
@@ -531,7 +531,7 @@ step-test-arm: $(if $(ARM),$(ARM_BIN))
 	  $(ARM_RUN) $(B)/test_special_arm && $(ARM_RUN) $(B)/test_cpu_direct_arm 300 && \
 	  $(ARM_RUN) $(B)/test_cpu_gett_arm 300 && \
 	  $(ARM_RUN) $(B)/test_cpu_masked_arm 300 && \
-	  $(ARM_RUN) $(B)/test_kernels_arm 200 21 -1 neon',skip "no $(ARM_CC) or no $(ARM_RUN)")
+	  $(ARM_RUN) $(B)/test_kernels_arm 100 21 -1 neon',skip "no $(ARM_CC) or no $(ARM_RUN)")
 
 step-demo: $(B)/einsum
 	$(STEP) demo sh -c 'sh examples/demo.sh $(B)/einsum | grep -v " ms, with" | \

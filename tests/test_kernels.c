@@ -829,7 +829,7 @@ static int run_functional(ein_ctx *ctx, uint64_t seed) {
 // until planning succeeds: every failure is a status, and nothing is lost. Groups, leaves and
 // layouts of temporaries take part.
 static int check_memory(const ein_kernels *const *kernels, const ein_graph *graph) {
-  for (long n = 0; n < 100000; n += 1 + n / 64) {
+  for (long n = 0; n < 100000; n += 1 + n / FEW(64)) {
     counter c = {0, n, 0};
     ein_ctx_desc desc;
     ein_ctx *ctx = NULL;
