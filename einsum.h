@@ -18996,10 +18996,11 @@ static int eini_unit_joins(const ein_graph *g, const eini_unit *u) {
          !eini_stmt_empty(u->s, 0, u->s->nindex);
 }
 
-// Is tensor t made in [from, to] and read there only?
+// Is tensor t made in [from, to] and read there only? One that nothing reads is stored: its map may
+// be one that no reader could follow.
 static int eini_bundle_keeps(const eini_trail *w, int t, int from, int to) {
   return w->g->tensor[t].role == EIN_ROLE_TEMP && w->made[t] >= from && w->made[t] <= to &&
-         w->first[t] >= from && w->last[t] <= to;
+         w->first[t] >= from && w->last[t] >= from && w->last[t] <= to;
 }
 
 // Marks such tensors; returns their bytes.
