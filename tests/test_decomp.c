@@ -1212,7 +1212,7 @@ static void least_scattered(int cases, uint64_t seed) {
   }
   printf("seed %d: least of %d graphs over vectors, orders and scattered results as brute force; "
          "scattered in %d\n", (int)seed, done, better);
-  CHECK(better > 0);
+  CHECK(better > 0 || done < 20);
 }
 
 // Two statements of one form, each read in ways of its own: what one of them never needs the other
