@@ -8912,7 +8912,7 @@ static ein_status eini_turned_run(const eini_cpu *cpu, const ein_map *m, const e
 // by section map-rows, a few rows at a time and no more than their ranges need; c is filled in.
 // ================================================================================================
 
-enum { EINI_MASKED = EINI_TURNED_BOX + (int)EINI_TURNED_LOOPS };  // word of ein_choice.state: X by ..
+enum { EINI_MASKED = EINI_TURNED_BOX + (int)EINI_TURNED_LOOPS };  // word of state: X by ..
 enum { EINI_MASKED_ROWS = 1, EINI_MASKED_COPY };
 enum { EINI_MASKED_VALUES = 4 };
 #define EINI_MASKED_BYTES (1 << 15)       // of rows that are made at once
