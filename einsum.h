@@ -20706,9 +20706,9 @@ static ein_status eini_rowset_lower(eini_rowset *w, const eini_lowering *lo, int
 
 #define EINI_ONLINE_SIDE 1024.0  // of blocks, at most
 #define EINI_ONLINE_SIDES 4      // each half of the one before
-#define EINI_STEP_SECONDS 2e-7   // a step of a group, for each block
 #define EINI_ONLINE_ROOMS 2      // each twice the one before: maps in place, and what is read once,
                                  //   need less than is counted
+#define EINI_STEP_SECONDS 2e-7   // a step of a group, for each block
 
 enum { EINI_SPARE_PART, EINI_SPARE_SAFE, EINI_SPARE_SCALE };  // of a fold: see eini_tensor
 

@@ -80,16 +80,24 @@ static double eini_measure_hz(const eini_clock *now, volatile uint64_t *sink) {
   return 3 * 200000 / best;
 }
 
-static double eini_measure_peak(const eini_clock *now, double (*fn)(int64_t n, double seed),
-                                int lanes, volatile double *sink) {
-  double best = 1;
-  const int64_t n = 60000;
-  for (int r = 0; r < 4; r++) {
+// The least time of so many runs of n steps.
+static double eini_measure_least(const eini_clock *now, double (*fn)(int64_t n, double seed),
+                                 int64_t n, int runs) {
+  volatile double sink = 0;
+  double best = INFINITY;
+  for (int r = 0; r < runs; r++) {
     double t = eini_clock_now(now);
-    *sink = *sink + fn(n, 0.25);
+    sink = sink + fn(n, 0.25);
     t = eini_clock_now(now) - t;
-    best = t > 0 && t < best ? t : best;
+    if (t > 0) best = fmin(best, t);
   }
+  return best;
+}
+
+static double eini_measure_peak(const eini_clock *now, double (*fn)(int64_t n, double seed),
+                                int lanes) {
+  const int64_t n = 60000;
+  const double best = fmin(eini_measure_least(now, fn, n, 4), 1);
   return 2.0 * 12 * lanes * (double)n / best;
 }
 
@@ -177,10 +185,8 @@ EINI_TAMX static double eini_measure_tiles(const eini_clock *now, int bf16, int 
 static void eini_measure_dots(const eini_rated *m, const eini_clock *now, ein_rates *r) {
   r->flops_bf16 = r->flops_i8 = r->flops_f32;
 #if EINI_CPU_DOTS
-  volatile double out = 0;
-  if (m->is.has & EINI_HAS_BF16)
-    r->flops_bf16 = eini_measure_peak(now, eini_peak_zb, 2 * 16, &out);
-  if (m->is.has & EINI_HAS_VNNI) r->flops_i8 = eini_measure_peak(now, eini_peak_zu, 4 * 16, &out);
+  if (m->is.has & EINI_HAS_BF16) r->flops_bf16 = eini_measure_peak(now, eini_peak_zb, 2 * 16);
+  if (m->is.has & EINI_HAS_VNNI) r->flops_i8 = eini_measure_peak(now, eini_peak_zu, 4 * 16);
 #endif
 #if EINI_CPU_AMX
   if (m->is.has & EINI_HAS_AMX_BF16) r->flops_bf16 = eini_measure_tiles(now, 1, 32);
@@ -191,64 +197,57 @@ static void eini_measure_dots(const eini_rated *m, const eini_clock *now, ein_ra
 
 // ---- while a machine is opened ----
 
-// Of operations that take a few cycles, the time stamp counter tells within microseconds which take
-// twice or four times as long as others: what differs so from processor to processor is asked here,
-// and all else believed until it is calibrated.
-#define EINI_OPEN_TRIES 16
-#define EINI_OPEN_STEPS 256
-
 #if EINI_CPU_X86
-EINI_UNUSED static double eini_open_ticks(double (*fn)(int64_t n, double seed)) {
-  volatile double sink = 0;
-  double least = INFINITY;
-  for (int r = 0; r < EINI_OPEN_TRIES; r++) {
-    const uint64_t from = __rdtsc();
-    sink = sink + fn(EINI_OPEN_STEPS, 0.25);
-    least = fmin(least, (double)(__rdtsc() - from));
-  }
-  return fmax(least, 1);
+EINI_UNUSED static double eini_open_ticks(void *user) {
+  (void)user;
+  return (double)__rdtsc();
 }
 
-// How many times as long an operation takes as another: 1/4, 1/2, 1, 2 or 4, as runs must agree.
-EINI_UNUSED static double eini_open_times(double ticks, double other) {
-  return exp2(fmax(-2, fmin(2, floor(log2(ticks / other) + 0.5))));
+// Do steps of fn take more than `times` as long as those of other? What else the core does delays
+// either: they take turns, for microseconds where the answer is clear, at most some milliseconds.
+EINI_UNUSED static int eini_open_slower(double (*fn)(int64_t n, double seed),
+                                        double (*other)(int64_t n, double seed), double times) {
+  const eini_clock now = {eini_open_ticks, NULL};
+  double one = INFINITY, two = INFINITY;
+  for (int r = 0; r < 64; r++) {
+    one = fmin(one, eini_measure_least(&now, fn, 256, 4));
+    two = fmin(two, eini_measure_least(&now, other, 256, 4));
+    if (r >= 4 && fabs(log2(one / (times * two))) > 0.25) break;
+  }
+  return one > times * two;
 }
 #endif  // EINI_CPU_X86
 
-// Corrects what the table says of 512-bit operations, and of dot products. Without optimization the
-// kernels' own loads and stores are what takes long: then nothing is timed.
+// Corrects what the table says of 512-bit operations, which take as long as others or twice as
+// long, and of dot products of bf16, which take as long as an FMA or four times: every run must
+// give the same answer. Without optimization the kernels' own loads take longest, and nothing is
+// timed. All else is believed until it is calibrated.
 static void eini_cpu_open(eini_rated *m) {
-#if EINI_CPU_X86 && defined(__OPTIMIZE__)
+  const int dots = (m->is.has & EINI_HAS_BF16) && !(m->is.has & EINI_HAS_AMX_BF16);
+  const int bytes = (m->is.has & EINI_HAS_VNNI) && !(m->is.has & EINI_HAS_AMX_I8);
+  int slow = 0;
   if (m->is.isa != EINI_ISA_AVX512) return;
-  const double one = eini_open_ticks(eini_peak_zs);
-  m->is.halves = eini_open_times(one, eini_open_ticks(eini_peak_ys)) >= 2;
+#if EINI_CPU_X86 && defined(__OPTIMIZE__)
+  m->is.halves = eini_open_slower(eini_peak_zs, eini_peak_ys, 1.414);
+#if EINI_CPU_DOTS
+  slow = dots && eini_open_slower(eini_peak_zb, eini_peak_zs, 2);
+#endif  // EINI_CPU_DOTS
+#endif  // EINI_CPU_X86 && __OPTIMIZE__
   const double part = m->is.halves ? 0.5 : 1;
   m->peak_f64 *= part, m->peak_f32 *= part;
-  if (!(m->is.has & EINI_HAS_AMX_BF16)) m->peak_bf16 *= part;
-  if (!(m->is.has & EINI_HAS_AMX_I8)) m->peak_i8 *= part;
-#if EINI_CPU_DOTS
-  const int dots = m->is.has & EINI_HAS_BF16, bytes = m->is.has & EINI_HAS_VNNI;
-  if (dots && !(m->is.has & EINI_HAS_AMX_BF16))
-    m->peak_bf16 *= 2 / eini_open_times(eini_open_ticks(eini_peak_zb), one);
-  if (bytes && !(m->is.has & EINI_HAS_AMX_I8))
-    m->peak_i8 *= 4 / eini_open_times(eini_open_ticks(eini_peak_zu), one);
-#endif  // EINI_CPU_DOTS
-#else  // EINI_CPU_X86 && __OPTIMIZE__
-  if (m->is.has & EINI_HAS_BF16 && !(m->is.has & EINI_HAS_AMX_BF16)) m->peak_bf16 *= 2;
-  if (m->is.has & EINI_HAS_VNNI && !(m->is.has & EINI_HAS_AMX_I8)) m->peak_i8 *= 4;
-#endif  // EINI_CPU_X86 && __OPTIMIZE__
+  if (!(m->is.has & EINI_HAS_AMX_BF16)) m->peak_bf16 = m->peak_f32;
+  if (!(m->is.has & EINI_HAS_AMX_I8)) m->peak_i8 = m->peak_f32;
+  if (dots) m->peak_bf16 *= slow ? 0.5 : 2;
+  if (bytes) m->peak_i8 *= 4;
 }
-#undef EINI_OPEN_TRIES
-#undef EINI_OPEN_STEPS
 
 static void eini_cpu_measure(const eini_rated *m, const eini_clock *now, char *mem,
                              ein_rates *r) {
   volatile uint64_t sink = 3;
-  volatile double out = 0;
   const eini_peak_row *p = &eini_peaks[m->is.isa];
   r->hz = eini_measure_hz(now, &sink);
-  r->flops_f64 = eini_measure_peak(now, p->f64, p->bytes > 0 ? p->bytes / 8 : 1, &out);
-  r->flops_f32 = eini_measure_peak(now, p->f32, p->bytes > 0 ? p->bytes / 4 : 1, &out);
+  r->flops_f64 = eini_measure_peak(now, p->f64, p->bytes > 0 ? p->bytes / 8 : 1);
+  r->flops_f32 = eini_measure_peak(now, p->f32, p->bytes > 0 ? p->bytes / 4 : 1);
   eini_measure_dots(m, now, r);
   r->stream_bytes = eini_measure_past(m, now, r, mem) * m->is.l3s;
 }
