@@ -292,7 +292,7 @@ $(B)/libtest_bench.so: bench/bench_so.c $(B)/roofline.o $(TEST_C) bench/bench.h 
 SAN_BUILD = $(SAN_CC) -std=c99 -g1 -DTEST_FEWER=6
 SAN_SO    = $(SAN_BUILD) $(SAN_FLAGS) -fPIC -shared -Wl,-soname,$(@F)
 SAN_ALL   = $(B)/san/library.so $(B)/san/library_cpu.so
-SAN_CPU   = batch cpu many rates special widths
+SAN_CPU   = batch cpu cpu_masked many rates special widths
 SAN_WHOLE = $(WHOLE) kernels
 SAN_O     = -O0
 SAN_LIBS  = '-Wl,-rpath,$$ORIGIN' $(LIBS)
@@ -360,7 +360,7 @@ ARM_BIN = $(B)/test_cpu_arm $(B)/test_kernels_arm $(B)/test_special_arm $(B)/tes
           $(B)/test_cpu_gett_arm $(B)/test_cpu_masked_arm
 ARM_ALL = $(B)/library_arm.o $(B)/library_cpu_arm.o
 ARM_CUT = $(B)/library_cut_arm.o $(B)/library_cpu_arm.o
-ARM_TEST = $(ARM_CC) -std=c99 $(CFLAGS) -DTEST_CPU -DTEST_FEWER=20 $(THIN) -static -o $@ $<
+ARM_TEST = $(ARM_CC) -std=c99 $(CFLAGS) -DTEST_CPU -DTEST_FEWER=10 $(THIN) -static -o $@ $<
 $(B)/library_arm.o: $(LIBRARY)
 	$(ARM_CC) -std=c99 -O1 -w -c -o $@ $<
 $(B)/library_cut_arm.o: $(LIBRARY)
@@ -372,12 +372,12 @@ $(filter-out $(B)/test_kernels_arm,$(ARM_BIN)): $(B)/test_%_arm: tests/test_%.c 
 $(B)/test_kernels_arm: tests/test_kernels.c $(TEST_C) $(ARM_CUT)
 	$(ARM_TEST) $(CUT) $(ARM_CUT) $(LIBS)
 
+ARM_TESTS = $(ARM_RUN) $(B)/test_cpu_arm && $(ARM_RUN) $(B)/test_special_arm && \
+            $(ARM_RUN) $(B)/test_cpu_direct_arm 300 && $(ARM_RUN) $(B)/test_cpu_gett_arm 300 && \
+            $(ARM_RUN) $(B)/test_cpu_masked_arm 300 && \
+            $(ARM_RUN) $(B)/test_kernels_arm 400 21 -1 neon
 test-arm: $(if $(ARM),$(ARM_BIN))
-	@$(if $(ARM),$(ARM_RUN) $(B)/test_cpu_arm && $(ARM_RUN) $(B)/test_special_arm && \
-	  $(ARM_RUN) $(B)/test_cpu_direct_arm 300 && $(ARM_RUN) $(B)/test_cpu_gett_arm 300 && \
-	  $(ARM_RUN) $(B)/test_cpu_masked_arm 300 && \
-	  $(ARM_RUN) $(B)/test_kernels_arm 100 21 -1 neon,\
-	  echo "test-arm: skipped: no $(ARM_CC) or no $(ARM_RUN)")
+	@$(if $(ARM),$(ARM_TESTS),echo "test-arm: skipped: no $(ARM_CC) or no $(ARM_RUN)")
 
 # Hours; a run that was broken off goes on where it was. See tests/mutants.py.
 MUTANTS      ?= 150
@@ -444,16 +444,16 @@ step-gpu-dry: $(B)/gpu $(B)/libcuda_stub.so
 	$(STEP) gpu-dry env CC="$(CC)" PYTHON="$(or $(NUMPY_PYTHON),python3)" \
 	  sh bench/gpu.sh $(B) $(B)/libcuda_stub.so
 step-kernels-cuda: $(B)/test_kernels_cuda
-	$(STEP) kernels-cuda env CC="$(CC)" $< 150 21
+	$(STEP) kernels-cuda env CC="$(CC)" $< 250 21
 
 $(SAN_TESTS:%=step-san-%): step-san-%: $(if $(SAN_CC),$(B)/san/test_%)
 	$(STEP) san-$* $(if $(SAN_CC),$<,$(NO_SAN))
 
 $(ISAS:%=step-kernels-%): step-kernels-%: $(B)/test_kernels_cpu
-	$(STEP) kernels-$* $< 2000 21 -1 $*
+	$(STEP) kernels-$* $< 3000 21 -1 $*
 
 step-san-kernels-cpu: $(if $(SAN_CC),$(B)/san/test_kernels_cpu)
-	$(STEP) san-kernels-cpu $(if $(SAN_CC),$< 300 22,$(NO_SAN))
+	$(STEP) san-kernels-cpu $(if $(SAN_CC),$< 500 22,$(NO_SAN))
 
 step-san-extreme-cpu: $(if $(SAN_CC),$(B)/san/test_extreme_cpu)
 	$(STEP) san-extreme-cpu $(if $(SAN_CC),$<,$(NO_SAN))
@@ -527,11 +527,7 @@ step-install: $(B)/einsum $(B)/einsum.1
 	$(STEP) install env MAKE="$(MAKE)" CC="$(CC)" sh tests/install.sh $(B)
 
 step-test-arm: $(if $(ARM),$(ARM_BIN))
-	$(STEP) test-arm $(if $(ARM),sh -c '$(ARM_RUN) $(B)/test_cpu_arm && \
-	  $(ARM_RUN) $(B)/test_special_arm && $(ARM_RUN) $(B)/test_cpu_direct_arm 300 && \
-	  $(ARM_RUN) $(B)/test_cpu_gett_arm 300 && \
-	  $(ARM_RUN) $(B)/test_cpu_masked_arm 300 && \
-	  $(ARM_RUN) $(B)/test_kernels_arm 100 21 -1 neon',skip "no $(ARM_CC) or no $(ARM_RUN)")
+	$(STEP) test-arm $(if $(ARM),sh -c '$(ARM_TESTS)',skip "no $(ARM_CC) or no $(ARM_RUN)")
 
 step-demo: $(B)/einsum
 	$(STEP) demo sh -c 'sh examples/demo.sh $(B)/einsum | grep -v " ms, with" | \
