@@ -9232,6 +9232,7 @@ typedef struct eini_dir_tile {
   char *out;
   int last;                     // lanes of the last vector in use
   int64_t ahead;                // lanes of the batch: bytes of p to what is read soon
+  int64_t rows;                 // in use: of a tile of 8 the last one is taken again up to there
 } eini_dir_tile;
 
 // Dot products of rows of a with x: runs of `len` reals, run r of row i at a + row[i] + run[r] and
@@ -9425,11 +9426,13 @@ static const eini_dir_kern *eini_dir_kern_of(int isa, ein_dtype type) {
 #endif
 }
 
-// Which tile has the most of `rows` rows, and how many those are.
-static int eini_dir_tile_rows(const eini_dir_kern *kern, int64_t rows, int64_t *most) {
+// Which tile has the most of `rows` rows, and how many those are. Sums of one or two vectors wait
+// for each other: 5 to 7 rows take as long as 8, and half of what they take in two tiles.
+static int eini_dir_tile_rows(const eini_dir_kern *kern, int64_t rows, int64_t vectors,
+                              int64_t *most) {
   const int64_t n = eini_min64(kern->rows, rows);
-  const int which = n >= 8 ? 4 : n >= 4 ? 3 : (int)n - 1;
-  *most = which == 4 ? 8 : which + 1;
+  const int which = n >= (vectors < 3 ? 5 : 8) ? 4 : n >= 4 ? 3 : (int)n - 1;
+  *most = which == 4 ? n : which + 1;
   return which;
 }
 
@@ -10381,7 +10384,7 @@ static int eini_dir_soa(const eini_dir_job *j) {
 // Seconds of tiles: a sum takes four cycles a step, however few there are.
 static double eini_dir_chain(const eini_rated *cpu, double rows, double vectors, double k,
                              double s) {
-  const double tiles = (rows > 8 ? rows / 8 : 1) * (vectors > 3 ? vectors / 3 : 1);
+  const double tiles = ceil(rows / 8) * ceil(vectors / 3);
   const double least = tiles * k * 4 / cpu->hz;
   return s > least ? s : least;
 }
@@ -10664,11 +10667,11 @@ static void eini_dir_nest_tiles(const eini_dir_nest *v, eini_dir_tile t, int64_t
     }
     t.prow = v->prow;
     t.orow = v->orow;
-    for (int64_t r = 0, most; r < rows; r += most) {
-      const int which = eini_dir_tile_rows(kern, rows - r, &most);
+    for (int64_t r = 0; r < rows; r += t.rows) {
+      const int which = eini_dir_tile_rows(kern, rows - r, l, &t.rows);
       (v->soa ? kern->lane : kern->tile[l - 1])[which](&t);
-      t.prow += most;
-      t.orow += most;
+      t.prow += t.rows;
+      t.orow += t.rows;
     }
     t.q += l * line;
     t.out += l * line;
@@ -11262,8 +11265,8 @@ static void eini_elem_sums(eini_dir_elem *v, int64_t n) {
     t.out = v->block[to] + v->sum_loop.off[2][b] * unit;
     for (int64_t i = 0, l; i < n; i += l * kern->lanes, t.q += l * line, t.out += l * line) {
       l = eini_min64((n - i) / kern->lanes, 3);
-      for (int64_t r = 0, most; r < v->sum_row.n; r += most) {
-        const int which = eini_dir_tile_rows(v->j.kern, v->sum_row.n - r, &most);
+      for (int64_t r = 0; r < v->sum_row.n; r += t.rows) {
+        const int which = eini_dir_tile_rows(v->j.kern, v->sum_row.n - r, l, &t.rows);
         t.prow = v->sum_row.off[0] + r;
         t.orow = v->sum_row.off[1] + r;
         kern->tile[l - 1][which](&t);
@@ -11284,7 +11287,7 @@ static void eini_elem_products(eini_dir_elem *v, int64_t n) {
     t.q = v->block[l->stream[1]] + l->off[1][b] * unit;
     t.out = v->block[l->stream[2]] + l->off[2][b] * unit;
     for (int64_t r = 0, most; r < v->mul_row.n; r += most) {
-      const int which = eini_dir_tile_rows(v->j.kern, v->mul_row.n - r, &most);
+      const int which = eini_dir_tile_rows(v->j.kern, v->mul_row.n - r, 3, &most);
       t.prow = v->mul_row.off[0] + r;
       t.orow = v->mul_row.off[1] + r;
       v->j.kern->pairs[which](&t);
@@ -11588,8 +11591,8 @@ static void eini_rows_sums(eini_dir_rows *r, int64_t e0, int64_t n) {
       l = eini_dir_strip(left);
       t.last = left > l || !v->first ? kern->lanes :
                (int)(r->lanes - (vectors - 1) * kern->lanes);
-      for (int64_t e = 0, most; e < n; e += most) {
-        const int which = eini_dir_tile_rows(v->j.kern, n - e, &most);
+      for (int64_t e = 0; e < n; e += t.rows) {
+        const int which = eini_dir_tile_rows(v->j.kern, n - e, l, &t.rows);
         t.prow = r->frow + e;
         t.orow = r->trow + e;
         kern->tile[l - 1][which](&t);
@@ -11747,6 +11750,7 @@ enum {
   EINI_DIR_BQ, EINI_DIR_BO, EINI_DIR_TISA, EINI_DIR_BY_ROWS, EINI_DIR_NEXT, EINI_DIR_FARAWAY,
   EINI_DIR_ONE,   // all is one tile: its vectors, else 0
   EINI_DIR_HIGH,  // the number of its rows among those of tiles
+  EINI_DIR_TILE,  // its rows
   EINI_DIR_LAST,  // the lanes of its last vector
   EINI_DIR_BLOCK, // rows that all lanes are computed of before the next rows
   EINI_DIR_PROW,  // offsets of rows of tiles
@@ -11781,12 +11785,11 @@ static void eini_dir_tiny_extra(const ein_contract *c, int along_n, int64_t *bat
   *row = along_n ? eini_dir_only(&c->n, c->extra_n[0]) : eini_dir_only(&c->m, c->extra_m[0]);
 }
 
-// A tile whose sums are scaled: n lanes of `rows` rows, which leave through scratch.
+// A tile whose sums are scaled: n lanes of its rows, which leave through scratch.
 static void eini_dir_tiny_scaled(const ein_contract *c, eini_dir_tile_fn tile, eini_dir_tile t,
-                                 int64_t rows, int64_t n, int64_t om, const char *y, int64_t ym,
-                                 char *scratch) {
+                                 int64_t n, int64_t om, const char *y, int64_t ym, char *scratch) {
   const eini_ckern *k = eini_ckern_of(c->type);
-  const int64_t z = k->size;
+  const int64_t z = k->size, rows = t.rows;
   int64_t orow[8];
   char *out = t.out;
   for (int64_t i = 0; i < rows; i++) orow[i] = i * n;
@@ -11850,7 +11853,6 @@ static void eini_dir_tiny_state(const eini_dir_kern *kern, const ein_contract *c
   const ein_side *a = swap ? &c->q : &c->p, *b = swap ? &c->p : &c->q;
   const int64_t lanes = eini_axes_size(swap ? &c->m : &c->n), vl = kern->lanes;
   const int64_t rows = eini_axes_size(swap ? &c->n : &c->m);
-  int64_t high;
   s[EINI_DIR_SWAP] = swap;
   s[EINI_DIR_TK] = eini_axes_size(&c->k);
   s[EINI_DIR_PM] = eini_dir_only(swap ? &c->n : &c->m, a->row[0]);
@@ -11865,8 +11867,8 @@ static void eini_dir_tiny_state(const eini_dir_kern *kern, const ein_contract *c
     s[EINI_DIR_OROW + i] = i * s[EINI_DIR_OM];
   }
   if (eini_axes_size(&c->batch) != 1 || rows < 1 || lanes < 1 || lanes > 3 * vl) return;
-  s[EINI_DIR_HIGH] = eini_dir_tile_rows(kern, rows, &high);
-  if (high != rows) return;
+  s[EINI_DIR_HIGH] = eini_dir_tile_rows(kern, rows, (lanes + vl - 1) / vl, &s[EINI_DIR_TILE]);
+  if (s[EINI_DIR_TILE] != rows) return;
   s[EINI_DIR_ONE] = (lanes + vl - 1) / vl;
   s[EINI_DIR_LAST] = lanes - (s[EINI_DIR_ONE] - 1) * vl;
 }
@@ -12091,19 +12093,19 @@ static void eini_dir_tiny_block(eini_dir_tiny_job *j, eini_dir_tile t, int64_t b
     t.p = j->p + (b * s[EINI_DIR_BP] + r0 * pm) * z;
     t.q = j->q + (b * s[EINI_DIR_BQ] + i * vl) * z;
     t.out = j->out + (b * s[EINI_DIR_BO] + r0 * om + i * vl) * z;
-    for (int64_t r = r0, most; r < r0 + rows; r += most) {
-      const int which = eini_dir_tile_rows(j->kern, r0 + rows - r, &most);
+    for (int64_t r = r0; r < r0 + rows; r += t.rows) {
+      const int which = eini_dir_tile_rows(j->kern, r0 + rows - r, l, &t.rows);
       if (s[EINI_DIR_NEXT] == EINI_DIR_IN_TURN) eini_next_some(&j->next);
       if (j->c->scaled) {
         const char *y = j->c->beta == NULL ? NULL : j->c->extra_base[0];
         if (y != NULL) y += (b * j->xb + (j->row + r) * j->xm + j->lane + i * vl) * z;
-        eini_dir_tiny_scaled(j->c, j->kern->tile[l - 1][which], t, most,
-                             eini_min64(l * vl, n - i * vl), om, y, j->xm, j->scratch);
+        eini_dir_tiny_scaled(j->c, j->kern->tile[l - 1][which], t, eini_min64(l * vl, n - i * vl),
+                             om, y, j->xm, j->scratch);
       } else {
         j->kern->tile[l - 1][which](&t);
       }
-      t.p += most * pm * z;
-      t.out += most * om * z;
+      t.p += t.rows * pm * z;
+      t.out += t.rows * om * z;
     }
   }
 }
@@ -12121,7 +12123,7 @@ static void eini_dir_tiny_all(const ein_contract *c, const int64_t *s, const ein
                          {{0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, 0, 3, 0}};
   const eini_dir_tile t = {s[EINI_DIR_TK] > 0, s[EINI_DIR_TK], s[EINI_DIR_PK], s[EINI_DIR_QK],
                            &zero, &zero, s + EINI_DIR_PROW, s + EINI_DIR_OROW, NULL, NULL, NULL, 0,
-                           0};
+                           0, 0};
   if (s[EINI_DIR_BY_ROWS]) {
     eini_dir_tiny_rows_run(kern, c, s, part);
     return;
@@ -12174,7 +12176,7 @@ static ein_status eini_dir_tiny_run(const eini_cpu *cpu, const ein_contract *c,
   const eini_dir_kern *kern = eini_dir_kern_of((int)s[EINI_DIR_TISA], c->type);
   eini_dir_tile t = {s[EINI_DIR_TK] > 0, s[EINI_DIR_TK], s[EINI_DIR_PK], s[EINI_DIR_QK],
                      &zero, &zero, s + EINI_DIR_PROW, s + EINI_DIR_OROW, p->base[0],
-                     q->base[0], c->out, (int)s[EINI_DIR_LAST], 0};
+                     q->base[0], c->out, (int)s[EINI_DIR_LAST], 0, s[EINI_DIR_TILE]};
   const eini_dir_tile_fn tile = kern->tile[s[EINI_DIR_ONE] - 1][s[EINI_DIR_HIGH]];
   for (int64_t b = part->batch[0];;) {
     tile(&t);
@@ -12844,8 +12846,8 @@ static void eini_lanes_row(const eini_lanes_job *j, eini_dir_tile *t, const char
     t->q = q + i * vl * z, t->out = out + i * vl * z;
     t->last = (int)eini_min64(vl, lanes - (i + l - 1) * vl);
     t->prow = j->prow, t->orow = j->orow;
-    for (int64_t m = 0, most; m < j->nm; m += most, t->prow += most, t->orow += most)
-      j->kern->tile[l - 1][eini_dir_tile_rows(j->kern, j->nm - m, &most)](t);
+    for (int64_t m = 0; m < j->nm; m += t->rows, t->prow += t->rows, t->orow += t->rows)
+      j->kern->tile[l - 1][eini_dir_tile_rows(j->kern, j->nm - m, l, &t->rows)](t);
   }
 }
 
@@ -12857,7 +12859,7 @@ static void eini_lanes_multiply(const eini_lanes_job *j, const char *a, char *y,
   const int64_t inner = k->n > 0 ? k->extent[k->n - 1] : 1;
   for (int64_t h = 0; h < j->nk / inner; h++) j->qk[h] = h * inner * row;
   eini_dir_tile t = {j->nk / inner, inner, k->n > 0 ? j->a->k[0][k->n - 1] : 0, row,
-                     j->pk, j->qk, NULL, NULL, a, NULL, NULL, 0, 0};
+                     j->pk, j->qk, NULL, NULL, a, NULL, NULL, 0, 0, 0};
   if (j->move[1].step == 1) {
     for (int64_t d = 0; d < j->nd; d++)
       eini_lanes_row(j, &t, j->move[0].block + d * lanes * z, y + j->od[d] * z, n);
@@ -13177,14 +13179,14 @@ static void eini_lanes_three_multiply(const eini_lanes_three *j, int64_t n, int6
   const int64_t pk = last < 0 ? 0 : j->move[EINI_LANES_P].step == 1 ? c->p.k[0][last] : row;
   const int64_t qk = last < 0 ? 0 : j->move[EINI_LANES_Q].step == 1 ? c->q.k[0][last] : row;
   eini_dir_tile t = {j->nk / j->inner, j->inner, pk, qk, j->pk, j->qk, NULL, NULL, NULL, NULL,
-                     NULL, 0, 0};
+                     NULL, 0, 0, 0};
   for (int64_t i = 0; i < n; i += vl)
     for (int64_t d = 0; d < j->nd; d++) {
       t.p = j->base[EINI_LANES_P] + (j->d[EINI_LANES_P][d] + i) * z;
       t.last = (int)eini_min64(vl, n - i);
       // Rows of P stay in the first cache for all of Q.
-      for (int64_t m = 0, most; m < j->nm; m += most) {
-        const int rows = eini_dir_tile_rows(j->kern, j->nm - m, &most);
+      for (int64_t m = 0; m < j->nm; m += t.rows) {
+        const int rows = eini_dir_tile_rows(j->kern, j->nm - m, 1, &t.rows);
         t.prow = j->prow + m, t.orow = j->ym + m;
         for (int64_t b = 0; b < j->nn; b++) {
           t.q = j->base[EINI_LANES_Q] + (j->d[EINI_LANES_Q][d] + j->qrow[b] + i) * z;

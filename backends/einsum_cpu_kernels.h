@@ -639,7 +639,10 @@ EINI_VAT EINI_INLINE void EINI_FN(dir_add)(const int R, const int L, const int l
 }
 #undef EINI_DIR_ADD
 
-#define EINI_DIR_PUT(i) EINI_FN(dir_put)(L, o + t->orow[i], m, x[i], y[i], z[i]);
+// Rows beyond those in use are the last of them.
+#define EINI_DIR_ROW(i) (R == 8 && i > 4 && i >= t->rows ? t->rows - 1 : i)
+#define EINI_DIR_TILE_P(i) p[i] = (const EINI_VU *)t->p + t->prow[EINI_DIR_ROW(i)];
+#define EINI_DIR_PUT(i) EINI_FN(dir_put)(L, o + t->orow[EINI_DIR_ROW(i)], m, x[i], y[i], z[i]);
 EINI_VAT EINI_INLINE void EINI_FN(dir_tile)(const eini_dir_tile *t, const int L, const int R,
                                             const int lanes) {
   EINI_VU *o = (EINI_VU *)t->out;
@@ -647,7 +650,7 @@ EINI_VAT EINI_INLINE void EINI_FN(dir_tile)(const eini_dir_tile *t, const int L,
   const EINI_V zero = EINI_VSET(0);
   const EINI_VU *p[8];
   EINI_V x[8], y[8], z[8];
-  EINI_FIRST(R, EINI_DIR_P)
+  EINI_FIRST(R, EINI_DIR_TILE_P)
   EINI_FIRST(R, EINI_DIR_ZERO3)
   const EINI_VM m = EINI_VMASK(t->last);
   for (int64_t h = 0; h < k1; h++) {
@@ -657,6 +660,8 @@ EINI_VAT EINI_INLINE void EINI_FN(dir_tile)(const eini_dir_tile *t, const int L,
   EINI_FIRST(R, EINI_DIR_PUT)
 }
 #undef EINI_DIR_PUT
+#undef EINI_DIR_TILE_P
+#undef EINI_DIR_ROW
 
 // ---- for elements: of floating types
 #if EINI_VREAL

@@ -17,6 +17,7 @@ typedef struct eini_dir_tile {
   char *out;
   int last;                     // lanes of the last vector in use
   int64_t ahead;                // lanes of the batch: bytes of p to what is read soon
+  int64_t rows;                 // in use: of a tile of 8 the last one is taken again up to there
 } eini_dir_tile;
 
 // Dot products of rows of a with x: runs of `len` reals, run r of row i at a + row[i] + run[r] and

@@ -192,8 +192,8 @@ static void eini_rows_sums(eini_dir_rows *r, int64_t e0, int64_t n) {
       l = eini_dir_strip(left);
       t.last = left > l || !v->first ? kern->lanes :
                (int)(r->lanes - (vectors - 1) * kern->lanes);
-      for (int64_t e = 0, most; e < n; e += most) {
-        const int which = eini_dir_tile_rows(v->j.kern, n - e, &most);
+      for (int64_t e = 0; e < n; e += t.rows) {
+        const int which = eini_dir_tile_rows(v->j.kern, n - e, l, &t.rows);
         t.prow = r->frow + e;
         t.orow = r->trow + e;
         kern->tile[l - 1][which](&t);

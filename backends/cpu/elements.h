@@ -382,8 +382,8 @@ static void eini_elem_sums(eini_dir_elem *v, int64_t n) {
     t.out = v->block[to] + v->sum_loop.off[2][b] * unit;
     for (int64_t i = 0, l; i < n; i += l * kern->lanes, t.q += l * line, t.out += l * line) {
       l = eini_min64((n - i) / kern->lanes, 3);
-      for (int64_t r = 0, most; r < v->sum_row.n; r += most) {
-        const int which = eini_dir_tile_rows(v->j.kern, v->sum_row.n - r, &most);
+      for (int64_t r = 0; r < v->sum_row.n; r += t.rows) {
+        const int which = eini_dir_tile_rows(v->j.kern, v->sum_row.n - r, l, &t.rows);
         t.prow = v->sum_row.off[0] + r;
         t.orow = v->sum_row.off[1] + r;
         kern->tile[l - 1][which](&t);
@@ -404,7 +404,7 @@ static void eini_elem_products(eini_dir_elem *v, int64_t n) {
     t.q = v->block[l->stream[1]] + l->off[1][b] * unit;
     t.out = v->block[l->stream[2]] + l->off[2][b] * unit;
     for (int64_t r = 0, most; r < v->mul_row.n; r += most) {
-      const int which = eini_dir_tile_rows(v->j.kern, v->mul_row.n - r, &most);
+      const int which = eini_dir_tile_rows(v->j.kern, v->mul_row.n - r, 3, &most);
       t.prow = v->mul_row.off[0] + r;
       t.orow = v->mul_row.off[1] + r;
       v->j.kern->pairs[which](&t);

@@ -104,14 +104,14 @@ static void eini_lanes_three_multiply(const eini_lanes_three *j, int64_t n, int6
   const int64_t pk = last < 0 ? 0 : j->move[EINI_LANES_P].step == 1 ? c->p.k[0][last] : row;
   const int64_t qk = last < 0 ? 0 : j->move[EINI_LANES_Q].step == 1 ? c->q.k[0][last] : row;
   eini_dir_tile t = {j->nk / j->inner, j->inner, pk, qk, j->pk, j->qk, NULL, NULL, NULL, NULL,
-                     NULL, 0, 0};
+                     NULL, 0, 0, 0};
   for (int64_t i = 0; i < n; i += vl)
     for (int64_t d = 0; d < j->nd; d++) {
       t.p = j->base[EINI_LANES_P] + (j->d[EINI_LANES_P][d] + i) * z;
       t.last = (int)eini_min64(vl, n - i);
       // Rows of P stay in the first cache for all of Q.
-      for (int64_t m = 0, most; m < j->nm; m += most) {
-        const int rows = eini_dir_tile_rows(j->kern, j->nm - m, &most);
+      for (int64_t m = 0; m < j->nm; m += t.rows) {
+        const int rows = eini_dir_tile_rows(j->kern, j->nm - m, 1, &t.rows);
         t.prow = j->prow + m, t.orow = j->ym + m;
         for (int64_t b = 0; b < j->nn; b++) {
           t.q = j->base[EINI_LANES_Q] + (j->d[EINI_LANES_Q][d] + j->qrow[b] + i) * z;

@@ -374,8 +374,8 @@ static void eini_lanes_row(const eini_lanes_job *j, eini_dir_tile *t, const char
     t->q = q + i * vl * z, t->out = out + i * vl * z;
     t->last = (int)eini_min64(vl, lanes - (i + l - 1) * vl);
     t->prow = j->prow, t->orow = j->orow;
-    for (int64_t m = 0, most; m < j->nm; m += most, t->prow += most, t->orow += most)
-      j->kern->tile[l - 1][eini_dir_tile_rows(j->kern, j->nm - m, &most)](t);
+    for (int64_t m = 0; m < j->nm; m += t->rows, t->prow += t->rows, t->orow += t->rows)
+      j->kern->tile[l - 1][eini_dir_tile_rows(j->kern, j->nm - m, l, &t->rows)](t);
   }
 }
 
@@ -387,7 +387,7 @@ static void eini_lanes_multiply(const eini_lanes_job *j, const char *a, char *y,
   const int64_t inner = k->n > 0 ? k->extent[k->n - 1] : 1;
   for (int64_t h = 0; h < j->nk / inner; h++) j->qk[h] = h * inner * row;
   eini_dir_tile t = {j->nk / inner, inner, k->n > 0 ? j->a->k[0][k->n - 1] : 0, row,
-                     j->pk, j->qk, NULL, NULL, a, NULL, NULL, 0, 0};
+                     j->pk, j->qk, NULL, NULL, a, NULL, NULL, 0, 0, 0};
   if (j->move[1].step == 1) {
     for (int64_t d = 0; d < j->nd; d++)
       eini_lanes_row(j, &t, j->move[0].block + d * lanes * z, y + j->od[d] * z, n);

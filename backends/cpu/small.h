@@ -41,7 +41,7 @@ static int eini_dir_soa(const eini_dir_job *j) {
 // Seconds of tiles: a sum takes four cycles a step, however few there are.
 static double eini_dir_chain(const eini_rated *cpu, double rows, double vectors, double k,
                              double s) {
-  const double tiles = (rows > 8 ? rows / 8 : 1) * (vectors > 3 ? vectors / 3 : 1);
+  const double tiles = ceil(rows / 8) * ceil(vectors / 3);
   const double least = tiles * k * 4 / cpu->hz;
   return s > least ? s : least;
 }
@@ -324,11 +324,11 @@ static void eini_dir_nest_tiles(const eini_dir_nest *v, eini_dir_tile t, int64_t
     }
     t.prow = v->prow;
     t.orow = v->orow;
-    for (int64_t r = 0, most; r < rows; r += most) {
-      const int which = eini_dir_tile_rows(kern, rows - r, &most);
+    for (int64_t r = 0; r < rows; r += t.rows) {
+      const int which = eini_dir_tile_rows(kern, rows - r, l, &t.rows);
       (v->soa ? kern->lane : kern->tile[l - 1])[which](&t);
-      t.prow += most;
-      t.orow += most;
+      t.prow += t.rows;
+      t.orow += t.rows;
     }
     t.q += l * line;
     t.out += l * line;

@@ -9,6 +9,7 @@ enum {
   EINI_DIR_BQ, EINI_DIR_BO, EINI_DIR_TISA, EINI_DIR_BY_ROWS, EINI_DIR_NEXT, EINI_DIR_FARAWAY,
   EINI_DIR_ONE,   // all is one tile: its vectors, else 0
   EINI_DIR_HIGH,  // the number of its rows among those of tiles
+  EINI_DIR_TILE,  // its rows
   EINI_DIR_LAST,  // the lanes of its last vector
   EINI_DIR_BLOCK, // rows that all lanes are computed of before the next rows
   EINI_DIR_PROW,  // offsets of rows of tiles
@@ -43,12 +44,11 @@ static void eini_dir_tiny_extra(const ein_contract *c, int along_n, int64_t *bat
   *row = along_n ? eini_dir_only(&c->n, c->extra_n[0]) : eini_dir_only(&c->m, c->extra_m[0]);
 }
 
-// A tile whose sums are scaled: n lanes of `rows` rows, which leave through scratch.
+// A tile whose sums are scaled: n lanes of its rows, which leave through scratch.
 static void eini_dir_tiny_scaled(const ein_contract *c, eini_dir_tile_fn tile, eini_dir_tile t,
-                                 int64_t rows, int64_t n, int64_t om, const char *y, int64_t ym,
-                                 char *scratch) {
+                                 int64_t n, int64_t om, const char *y, int64_t ym, char *scratch) {
   const eini_ckern *k = eini_ckern_of(c->type);
-  const int64_t z = k->size;
+  const int64_t z = k->size, rows = t.rows;
   int64_t orow[8];
   char *out = t.out;
   for (int64_t i = 0; i < rows; i++) orow[i] = i * n;
@@ -112,7 +112,6 @@ static void eini_dir_tiny_state(const eini_dir_kern *kern, const ein_contract *c
   const ein_side *a = swap ? &c->q : &c->p, *b = swap ? &c->p : &c->q;
   const int64_t lanes = eini_axes_size(swap ? &c->m : &c->n), vl = kern->lanes;
   const int64_t rows = eini_axes_size(swap ? &c->n : &c->m);
-  int64_t high;
   s[EINI_DIR_SWAP] = swap;
   s[EINI_DIR_TK] = eini_axes_size(&c->k);
   s[EINI_DIR_PM] = eini_dir_only(swap ? &c->n : &c->m, a->row[0]);
@@ -127,8 +126,8 @@ static void eini_dir_tiny_state(const eini_dir_kern *kern, const ein_contract *c
     s[EINI_DIR_OROW + i] = i * s[EINI_DIR_OM];
   }
   if (eini_axes_size(&c->batch) != 1 || rows < 1 || lanes < 1 || lanes > 3 * vl) return;
-  s[EINI_DIR_HIGH] = eini_dir_tile_rows(kern, rows, &high);
-  if (high != rows) return;
+  s[EINI_DIR_HIGH] = eini_dir_tile_rows(kern, rows, (lanes + vl - 1) / vl, &s[EINI_DIR_TILE]);
+  if (s[EINI_DIR_TILE] != rows) return;
   s[EINI_DIR_ONE] = (lanes + vl - 1) / vl;
   s[EINI_DIR_LAST] = lanes - (s[EINI_DIR_ONE] - 1) * vl;
 }
@@ -353,19 +352,19 @@ static void eini_dir_tiny_block(eini_dir_tiny_job *j, eini_dir_tile t, int64_t b
     t.p = j->p + (b * s[EINI_DIR_BP] + r0 * pm) * z;
     t.q = j->q + (b * s[EINI_DIR_BQ] + i * vl) * z;
     t.out = j->out + (b * s[EINI_DIR_BO] + r0 * om + i * vl) * z;
-    for (int64_t r = r0, most; r < r0 + rows; r += most) {
-      const int which = eini_dir_tile_rows(j->kern, r0 + rows - r, &most);
+    for (int64_t r = r0; r < r0 + rows; r += t.rows) {
+      const int which = eini_dir_tile_rows(j->kern, r0 + rows - r, l, &t.rows);
       if (s[EINI_DIR_NEXT] == EINI_DIR_IN_TURN) eini_next_some(&j->next);
       if (j->c->scaled) {
         const char *y = j->c->beta == NULL ? NULL : j->c->extra_base[0];
         if (y != NULL) y += (b * j->xb + (j->row + r) * j->xm + j->lane + i * vl) * z;
-        eini_dir_tiny_scaled(j->c, j->kern->tile[l - 1][which], t, most,
-                             eini_min64(l * vl, n - i * vl), om, y, j->xm, j->scratch);
+        eini_dir_tiny_scaled(j->c, j->kern->tile[l - 1][which], t, eini_min64(l * vl, n - i * vl),
+                             om, y, j->xm, j->scratch);
       } else {
         j->kern->tile[l - 1][which](&t);
       }
-      t.p += most * pm * z;
-      t.out += most * om * z;
+      t.p += t.rows * pm * z;
+      t.out += t.rows * om * z;
     }
   }
 }
@@ -383,7 +382,7 @@ static void eini_dir_tiny_all(const ein_contract *c, const int64_t *s, const ein
                          {{0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, 0, 3, 0}};
   const eini_dir_tile t = {s[EINI_DIR_TK] > 0, s[EINI_DIR_TK], s[EINI_DIR_PK], s[EINI_DIR_QK],
                            &zero, &zero, s + EINI_DIR_PROW, s + EINI_DIR_OROW, NULL, NULL, NULL, 0,
-                           0};
+                           0, 0};
   if (s[EINI_DIR_BY_ROWS]) {
     eini_dir_tiny_rows_run(kern, c, s, part);
     return;
@@ -436,7 +435,7 @@ static ein_status eini_dir_tiny_run(const eini_cpu *cpu, const ein_contract *c,
   const eini_dir_kern *kern = eini_dir_kern_of((int)s[EINI_DIR_TISA], c->type);
   eini_dir_tile t = {s[EINI_DIR_TK] > 0, s[EINI_DIR_TK], s[EINI_DIR_PK], s[EINI_DIR_QK],
                      &zero, &zero, s + EINI_DIR_PROW, s + EINI_DIR_OROW, p->base[0],
-                     q->base[0], c->out, (int)s[EINI_DIR_LAST], 0};
+                     q->base[0], c->out, (int)s[EINI_DIR_LAST], 0, s[EINI_DIR_TILE]};
   const eini_dir_tile_fn tile = kern->tile[s[EINI_DIR_ONE] - 1][s[EINI_DIR_HIGH]];
   for (int64_t b = part->batch[0];;) {
     tile(&t);
