@@ -18947,6 +18947,7 @@ typedef struct eini_group_step {
 
 #define EINI_STEPS_MOST 7       // of a unit
 #define EINI_MASK_FACTORS 8
+#define EINI_MASK_TERMS 6       // comparisons of a mask
 
 // A group of units [from, to].
 typedef struct eini_bundle {
@@ -18956,8 +18957,10 @@ typedef struct eini_bundle {
   int stream;                   // class + 1 along which folds go on, innermost; 0: none
   eini_group_step *step;        // and its steps
   int nstep;
-  int mask;                     // unit + 1 that leaves out of a softmax what is not at most 0; or 0
-  int64_t *mask_by;             //   of what is compared: the factors of its indices, a constant
+  int mask;                     // unit + 1 that leaves out of a softmax what is not wanted; or 0
+  int mask_terms;               //   it keeps nothing but where all so many terms are at most 0,
+  int mask_all;                 //   and there all, or not
+  int64_t *mask_by;             //   of each term: the factors of its indices, a constant
   int nfactor, factor[EINI_MASK_FACTORS][2];  // what exp's values are multiplied by: unit, operand
   int along;                    // 1 + the loop that a block goes along by itself, or 0
   eini_group_range range[EINI_FUSE_MOST][EINI_GROUP_LOOPS];  // per unit, counted from `from`
@@ -19130,10 +19133,12 @@ static void eini_bundle_walk(const eini_trail *w, const eini_bundle *b, int u, e
   }
 }
 
-// Sets what a task of unit u sees of its loops in blocks of a variant. 0: nothing.
+// Sets what a task of unit u sees of its loops in blocks of a variant. Returns those, in bits,
+// along which it sees nothing.
 static int eini_bundle_at(const eini_trail *w, const eini_bundle *b, int u, int variant,
                           eini_lowering *lo) {
   eini_walk walk[2];
+  int none = 0;
   eini_bundle_walk(w, b, u, walk);
   lo->walk = walk[0];
   for (int l = 0; l < b->nloop; l++) {
@@ -19148,9 +19153,9 @@ static int eini_bundle_at(const eini_trail *w, const eini_bundle *b, int u, int 
     if (last)
       lo->len[l] = eini_min64(lo->len[l], w->unit[u].s->index[r->index].extent -
                                               (r->mul * b->edge[l] + r->lo));
-    if (lo->len[l] <= 0) return 0;
+    if (lo->len[l] <= 0) lo->len[l] = 0, none |= 1 << l;
   }
-  return 1;
+  return none;
 }
 
 // Runs of elements of tensor t that blocks of unit u begin to read: those of whole rows follow each
@@ -20900,29 +20905,65 @@ static int eini_mask_affine(const eini_expr *e, int id, int64_t by, int n, int64
   }
 }
 
-// The branch of s that it keeps where what coef says is at most 0, with -inf elsewhere; -1: none.
-static int eini_mask_of(const eini_stmt *s, int64_t *coef) {
+// Adds what a comparison of indices says where it holds, or where it does not: terms at most 0.
+// 0: it is another one, or one too many.
+static int eini_mask_compares(const eini_stmt *s, int id, int holds, eini_bundle *b) {
   const eini_expr *e = &s->expr;
-  const eini_node *v = &e->node[e->n - 1];
-  int kept = -1;
-  if (v->op != EIN_OP_WHERE || e->n > EINI_MASK_NODES) return -1;
-  for (int k = 1; k < 3; k++) {
-    const eini_node *x = &e->node[v->arg[k]];
-    if (x->op == EIN_OP_CONST && x->re == -INFINITY) kept = 3 - k;
-  }
-  const eini_node *c = &e->node[v->arg[0]];
-  const int less = c->op == EIN_OP_LE || c->op == EIN_OP_LT;
-  if (kept < 0 || (!less && c->op != EIN_OP_GE && c->op != EIN_OP_GT) ||
+  const eini_node *c = &e->node[id];
+  const int less = c->op == EIN_OP_LE || c->op == EIN_OP_LT, n = s->nindex;
+  const int strict = c->op == EIN_OP_LT || c->op == EIN_OP_GT;
+  const int equal = c->op == (holds ? EIN_OP_EQ : EIN_OP_NE);
+  if ((!less && !strict && !equal && c->op != EIN_OP_GE) ||
       eini_kind_of((ein_dtype)e->node[c->arg[0]].dtype) == EINI_KREAL ||
       eini_kind_of((ein_dtype)e->node[c->arg[1]].dtype) == EINI_KREAL)
-    return -1;
-  const int n = s->nindex, by = less == (kept == 1) ? 1 : -1;
-  if (!eini_mask_affine(e, c->arg[0], by, n, coef) || !eini_mask_affine(e, c->arg[1], -by, n, coef))
-    return -1;
-  // x < y: x - y + 1 <= 0. What is kept where it does not hold, is so where 1 - (x - y) <= 0.
-  const int strict = c->op == EIN_OP_LT || c->op == EIN_OP_GT;
-  coef[n] += strict == (kept == 1);
-  return v->arg[kept];
+    return 0;
+  for (int side = 0; side <= equal; side++) {  // equal: neither is less
+    int64_t *coef = b->mask_by + (int64_t)b->mask_terms * (n + 1);
+    const int by = side ? -1 : equal || less == holds ? 1 : -1;
+    if (b->mask_terms == EINI_MASK_TERMS) return 0;
+    memset(coef, 0, (size_t)(n + 1) * sizeof *coef);
+    if (!eini_mask_affine(e, c->arg[0], by, n, coef) ||
+        !eini_mask_affine(e, c->arg[1], -by, n, coef))
+      return 0;
+    // x < y: x - y + 1 <= 0. What is kept where it does not hold, is so where 1 - (x - y) <= 0.
+    if (!equal) coef[n] += strict == holds;
+    b->mask_terms++;
+  }
+  return 1;
+}
+
+// The same of all comparisons that have to hold, or not to, for the node to do so.
+static void eini_mask_conditions(const eini_stmt *s, int id, int holds, eini_bundle *b) {
+  const eini_node *c = &s->expr.node[id];
+  if (c->op == EIN_OP_NOT) {
+    eini_mask_conditions(s, c->arg[0], !holds, b);
+  } else if (c->op == (holds ? EIN_OP_AND : EIN_OP_OR)) {
+    eini_mask_conditions(s, c->arg[0], holds, b);
+    eini_mask_conditions(s, c->arg[1], holds, b);
+  } else if (!eini_mask_compares(s, id, holds, b)) {
+    b->mask_all = 0;
+  }
+}
+
+// The node of s that it keeps where its terms are at most 0, with -inf elsewhere; -1: none.
+static int eini_mask_of(const eini_stmt *s, eini_bundle *b) {
+  const eini_expr *e = &s->expr;
+  int id = (int)e->n - 1;
+  b->mask_terms = 0;
+  b->mask_all = 1;
+  if (e->n > EINI_MASK_NODES) return -1;
+  for (int kept = 1; e->node[id].op == EIN_OP_WHERE && kept > 0;) {
+    const eini_node *v = &e->node[id];
+    kept = 0;
+    for (int k = 1; k < 3; k++) {
+      const eini_node *x = &e->node[v->arg[k]];
+      if (x->op == EIN_OP_CONST && x->re == -INFINITY) kept = 3 - k;
+    }
+    if (kept == 0) break;
+    eini_mask_conditions(s, v->arg[0], kept == 1, b);
+    id = v->arg[kept];
+  }
+  return b->mask_terms > 0 ? id : -1;
 }
 
 // Operands beside those that exp's values go through, which are to be finite. 0: too many, or some
@@ -20957,10 +20998,10 @@ static ein_status eini_mask_find(eini_online *z, ein_graph *g, int *kept) {
   mask = w->made[w->unit[z->b->from + max].s->operand[0]] - z->b->from;
   if (mask < 0 || mask >= max) return EIN_OK;
   const eini_unit *u = &w->unit[z->b->from + mask];
-  z->b->mask_by = EINI_NEW(&g->arena, int64_t, (int64_t)u->s->nindex + 1);
+  z->b->mask_by = EINI_NEW(&g->arena, int64_t, EINI_MASK_TERMS * ((int64_t)u->s->nindex + 1));
   if (z->b->mask_by == NULL) return EIN_ERR_NO_MEMORY;
   if (u->f != NULL || u->s->fold != EIN_FOLD_NONE || !w->local[u->out] ||
-      (*kept = eini_mask_of(u->s, z->b->mask_by)) < 0)
+      (*kept = eini_mask_of(u->s, z->b)) < 0)
     return EIN_OK;
   for (int x = 0; x < n; x++) {
     const eini_unit *y = &w->unit[z->b->from + x];
@@ -21279,10 +21320,15 @@ typedef struct eini_mask_factor {
   int64_t extent[EINI_LAYOUT_RANK], stride[EINI_LAYOUT_RANK];  // of a block; elements
 } eini_mask_factor;
 
-struct eini_mask {
-  int64_t lo, hi;               // of what is kept where it is at most 0, in the block at 0, ..
+typedef struct eini_mask_term {
+  int64_t lo, hi;               // least and most of what is kept where it is at most 0, in the
+                                //   block at 0, ..
   int64_t step[EINI_GROUP_LOOPS];  // .. and how it moves with the loops
-  int nfactor;
+} eini_mask_term;
+
+struct eini_mask {
+  int nterm, nfactor, all;      // all: what all terms keep is kept
+  eini_mask_term term[EINI_MASK_TERMS];
   eini_mask_factor *factor;
 };
 
@@ -21336,27 +21382,31 @@ static ein_status eini_mask_lower(ein_plan *p, const eini_lowering *lo, const ei
                                   const eini_bundle *b, int number, eini_group_variant *v,
                                   int64_t *cap) {
   const eini_stmt *s = w->unit[b->from + b->mask - 1].s;
-  const int64_t *coef = b->mask_by;
   eini_mask *m = v->mask = EINI_NEW(&p->arena, eini_mask, 1);
   eini_lowering sub = *lo;
   if (m == NULL) return EIN_ERR_NO_MEMORY;
   m->factor = EINI_NEW(&p->arena, eini_mask_factor, EINI_MASK_FACTORS);
   if (m->factor == NULL) return EIN_ERR_NO_MEMORY;
-  if (!eini_bundle_at(w, b, b->from + b->mask - 1, number, &sub)) return EIN_OK;
-  m->lo = m->hi = coef[s->nindex];
-  for (int i = 0; i < s->nindex; i++) {
-    int64_t from = 0, n = s->index[i].extent;
-    for (int l = 0; l < b->nloop; l++) {
-      if (sub.walk.loop[l] != i) continue;
-      from = sub.from[l], n = sub.len[l];
-      m->step[l] += coef[i] * sub.mul[l];
+  if (eini_bundle_at(w, b, b->from + b->mask - 1, number, &sub)) return EIN_OK;
+  m->nterm = b->mask_terms, m->all = b->mask_all;
+  for (int k = 0; k < m->nterm; k++) {
+    const int64_t *coef = b->mask_by + (int64_t)k * (s->nindex + 1);
+    eini_mask_term *t = &m->term[k];
+    t->lo = t->hi = coef[s->nindex];
+    for (int i = 0; i < s->nindex; i++) {
+      int64_t from = 0, n = s->index[i].extent;
+      for (int l = 0; l < b->nloop; l++) {
+        if (sub.walk.loop[l] != i) continue;
+        from = sub.from[l], n = sub.len[l];
+        t->step[l] += coef[i] * sub.mul[l];
+      }
+      t->lo += coef[i] * (coef[i] > 0 ? from : from + n - 1);
+      t->hi += coef[i] * (coef[i] > 0 ? from + n - 1 : from);
     }
-    m->lo += coef[i] * (coef[i] > 0 ? from : from + n - 1);
-    m->hi += coef[i] * (coef[i] > 0 ? from + n - 1 : from);
   }
   for (int i = 0; i < b->nfactor; i++) {
     const int x = b->factor[i][0];
-    if (!eini_bundle_at(w, b, b->from + x, number, &sub)) continue;
+    if (eini_bundle_at(w, b, b->from + x, number, &sub)) continue;
     EINI_TRY(eini_mask_factor_of(p, &sub, w, w->unit[b->from + x].s, b->factor[i][1], v, cap,
                                  &m->factor[m->nfactor++]));
   }
@@ -21425,10 +21475,15 @@ static void eini_mask_begin(const eini_mask *m, char *const *slot, const char **
 // the innermost loop, 1 where its factors are finite, 2 where not, 0 where nobody has looked.
 static int eini_mask_state(const eini_mask *m, int nloop, const int64_t *at, char *const *slot,
                            char *known, int64_t i) {
-  int64_t lo = m->lo, hi = m->hi;
-  for (int l = 0; l < nloop; l++) lo += at[l] * m->step[l], hi += at[l] * m->step[l];
-  if (hi <= 0) return EINI_AT_OPEN;
-  if (lo <= 0 || at[nloop - 1] == 0) return EINI_AT_MIXED;
+  int open = m->all, none = 0;
+  for (const eini_mask_term *t = m->term; t < m->term + m->nterm; t++) {
+    int64_t by = 0;
+    for (int l = 0; l < nloop; l++) by += at[l] * t->step[l];
+    open &= t->hi + by <= 0;
+    none |= t->lo + by > 0;
+  }
+  if (open) return EINI_AT_OPEN;
+  if (!none) return EINI_AT_MIXED;
   if (known[i] == 0) {
     known[i] = 1;
     for (int k = 0; k < m->nfactor; k++)
@@ -21440,6 +21495,12 @@ static int eini_mask_state(const eini_mask *m, int nloop, const int64_t *at, cha
 // ---- predictions ----
 
 #define EINI_MASK_LOOKS 32  // blocks along a loop that are looked at
+
+static int eini_mask_moves(const eini_mask *m, int l) {
+  for (int k = 0; k < m->nterm; k++)
+    if (m->term[k].step[l] != 0) return 1;
+  return 0;
+}
 
 // Of the blocks of a group the parts that a mask keeps in part and wholly, if factors are finite.
 static void eini_mask_parts(const eini_bundle *b, const eini_mask *m, double *mixed,
@@ -21454,8 +21515,8 @@ static void eini_mask_parts(const eini_bundle *b, const eini_mask *m, double *mi
   while (l >= 0) {
     const int state = eini_mask_state(m, b->nloop, at, NULL, &known, 0);
     *mixed += state == EINI_AT_MIXED, *open += state == EINI_AT_OPEN, n++;
-    for (l = b->nloop - 1; l >= 0 && (m->step[l] == 0 || (at[l] += by[l]) >= b->extent[l]); l--)
-      at[l] = 0;
+    for (l = b->nloop - 1; l >= 0; at[l--] = 0)
+      if (eini_mask_moves(m, l) && (at[l] += by[l]) < b->extent[l]) break;
   }
   *mixed /= n, *open /= n;
 }
@@ -21540,7 +21601,7 @@ static ein_status eini_unit_seconds(const eini_lowering *lo, const eini_weighed 
   eini_lowering sub = in ? *gr->block : *lo;
   eini_task t;
   int empty;
-  if (in && !eini_bundle_at(gr->w, gr->b, u, 0, &sub)) return EIN_OK;
+  if (in && eini_bundle_at(gr->w, gr->b, u, 0, &sub)) return EIN_OK;
   sub.a = lo->a;
   EINI_TRY(eini_plan_task(&sub, unit[u].s, unit[u].f, unit[u].via, &t, &empty));
   const double runs = in ? eini_bundle_runs(gr->b, u) / gr->parts : 1;
@@ -21732,13 +21793,14 @@ static int eini_ref_moves(const eini_ref *r) {
   return moves;
 }
 
-// Step i of a group, and what its task sees of the loops in blocks of a variant. 0: nothing.
+// Step i of a group, and what its task sees of the loops in blocks of a variant. 0: nothing. What
+// comes when a fold has ended comes where the last block has nothing of the fold, too.
 static int eini_group_step_at(const eini_trail *w, const eini_bundle *b, int i, int variant,
                               eini_group_step *step, eini_lowering *lo) {
   const int x = b->nstep > 0 ? b->step[i].unit : i;
   const eini_unit *u = &w->unit[b->from + x];
   eini_walk walk[2];
-  if (!eini_bundle_at(w, b, b->from + x, variant, lo)) return 0;
+  const int none = eini_bundle_at(w, b, b->from + x, variant, lo);
   if (b->nstep > 0) {
     *step = b->step[i];
   } else {
@@ -21754,7 +21816,9 @@ static int eini_group_step_at(const eini_trail *w, const eini_bundle *b, int i, 
     while (axis >= 0 && eini_plain_row(&u->s->out_map, axis) != walk[0].loop[l]) axis--;
     lo->walk.loop[l] = walk[0].loop[l] < 0 ? -1 : axis;
   }
-  return 1;
+  int sees = 0;
+  for (int l = 0; l < b->nloop; l++) sees |= (lo->walk.loop[l] >= 0) << l;
+  return none == 0 || ((step->when & EINI_AT_LAST) && !(none & sees));
 }
 
 // The tasks of a group for blocks of one shape; what they refer to becomes slots of the group.
@@ -21805,7 +21869,7 @@ static ein_status eini_group_shape(const eini_lowering *lo, const eini_trail *w,
   eini_lowering at = *lo;
   eini_walk walk[2];
   int64_t *low;
-  if (!eini_bundle_at(w, b, u, variant, &at)) at.len[0] = 0;
+  (void)eini_bundle_at(w, b, u, variant, &at);
   eini_bundle_walk(w, b, u, walk);
   const eini_stmt_block block = eini_walk_block(&walk[fused], at.len);
   return eini_block_hull_new(lo->a, fused ? x->f : x->s, &block, -1, &low, shape);
@@ -23389,6 +23453,18 @@ static int64_t eini_group_turn(int64_t u, int n) {
   return r < n ? r : 2 * (int64_t)n - 1 - r;
 }
 
+// Where tasks of a block find what they refer to.
+static void eini_group_slots(const eini_exec *x, const eini_group_variant *v, int nloop,
+                             const int64_t *at, char *local, char **slot) {
+  for (int k = 0; k < v->nslot; k++) {
+    const eini_group_slot *w = &v->slot[k];
+    int64_t shift = w->offset;
+    for (int l = 0; l < nloop; l++) shift += at[l] * w->step[l];
+    const char *base = w->slot >= 0 ? x->slot[w->slot] : local;  // values count from local
+    slot[k] = (char *)((uintptr_t)base + (uintptr_t)shift);
+  }
+}
+
 static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *scratch, int part) {
   const eini_group *g = t->group;
   if (g->nrow > 0) return eini_rowset_run(x, t, scratch, part);
@@ -23407,6 +23483,7 @@ static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *s
   y.slot = (char **)(void *)eini_nest_carve(scratch, &used, (size_t)g->slots * sizeof(char *));
   char *known = (char *)eini_nest_carve(scratch, &used, g->known);
   const char *factor[EINI_MASK_FACTORS] = {NULL};
+  int begun = 0;                // a block along the innermost loop was computed
   if (g->known > 0) memset(known, 0, g->known);
   char *local = scratch + used, *rest = local + g->local_bytes;
   for (int64_t b = from; b < to; b++) {
@@ -23424,20 +23501,17 @@ static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *s
       number |= (at[l] >= g->edge[l]) << l;
     }
     const eini_group_variant *v = &g->variant[number];
-    const int when = (at[inner] == 0 || b == from ? EINI_AT_FIRST : EINI_AT_OTHERS) |
-                     (at[inner] + g->block[inner] >= g->extent[inner] ? EINI_AT_LAST : 0);
-    for (int k = 0; k < v->nslot; k++) {
-      const eini_group_slot *w = &v->slot[k];
-      int64_t shift = w->offset;
-      for (int l = 0; l < g->nloop; l++) shift += at[l] * w->step[l];
-      const char *base = w->slot >= 0 ? x->slot[w->slot] : local;  // values count from local
-      y.slot[k] = (char *)((uintptr_t)base + (uintptr_t)shift);
-    }
+    const int last = at[inner] + g->block[inner] >= g->extent[inner];
+    if (at[inner] == 0 || b == from) begun = 0;
+    eini_group_slots(x, v, g->nloop, at, local, y.slot);
     int block = EINI_AT_MIXED;  // as if there were no mask
     if (v->mask != NULL) {
       if (at[inner] == 0) eini_mask_begin(v->mask, y.slot, factor, known, g->known);
       block = eini_mask_state(v->mask, g->nloop, at, y.slot, known, at[inner] / g->block[inner]);
+      if (block == 0 && last && !begun) block = EINI_AT_MIXED;  // something is to fold
     }
+    const int when = (begun ? EINI_AT_OTHERS : EINI_AT_FIRST) | (last ? EINI_AT_LAST : 0);
+    begun |= block != 0;
     for (int k = 0; k < v->ntask; k++) {
       const eini_task *s = &v->task[k];
       if (!(v->when[k] & when & EINI_AT_LAST) &&

@@ -163,6 +163,18 @@ static int64_t eini_group_turn(int64_t u, int n) {
   return r < n ? r : 2 * (int64_t)n - 1 - r;
 }
 
+// Where tasks of a block find what they refer to.
+static void eini_group_slots(const eini_exec *x, const eini_group_variant *v, int nloop,
+                             const int64_t *at, char *local, char **slot) {
+  for (int k = 0; k < v->nslot; k++) {
+    const eini_group_slot *w = &v->slot[k];
+    int64_t shift = w->offset;
+    for (int l = 0; l < nloop; l++) shift += at[l] * w->step[l];
+    const char *base = w->slot >= 0 ? x->slot[w->slot] : local;  // values count from local
+    slot[k] = (char *)((uintptr_t)base + (uintptr_t)shift);
+  }
+}
+
 static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *scratch, int part) {
   const eini_group *g = t->group;
   if (g->nrow > 0) return eini_rowset_run(x, t, scratch, part);
@@ -181,6 +193,7 @@ static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *s
   y.slot = (char **)(void *)eini_nest_carve(scratch, &used, (size_t)g->slots * sizeof(char *));
   char *known = (char *)eini_nest_carve(scratch, &used, g->known);
   const char *factor[EINI_MASK_FACTORS] = {NULL};
+  int begun = 0;                // a block along the innermost loop was computed
   if (g->known > 0) memset(known, 0, g->known);
   char *local = scratch + used, *rest = local + g->local_bytes;
   for (int64_t b = from; b < to; b++) {
@@ -198,20 +211,17 @@ static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *s
       number |= (at[l] >= g->edge[l]) << l;
     }
     const eini_group_variant *v = &g->variant[number];
-    const int when = (at[inner] == 0 || b == from ? EINI_AT_FIRST : EINI_AT_OTHERS) |
-                     (at[inner] + g->block[inner] >= g->extent[inner] ? EINI_AT_LAST : 0);
-    for (int k = 0; k < v->nslot; k++) {
-      const eini_group_slot *w = &v->slot[k];
-      int64_t shift = w->offset;
-      for (int l = 0; l < g->nloop; l++) shift += at[l] * w->step[l];
-      const char *base = w->slot >= 0 ? x->slot[w->slot] : local;  // values count from local
-      y.slot[k] = (char *)((uintptr_t)base + (uintptr_t)shift);
-    }
+    const int last = at[inner] + g->block[inner] >= g->extent[inner];
+    if (at[inner] == 0 || b == from) begun = 0;
+    eini_group_slots(x, v, g->nloop, at, local, y.slot);
     int block = EINI_AT_MIXED;  // as if there were no mask
     if (v->mask != NULL) {
       if (at[inner] == 0) eini_mask_begin(v->mask, y.slot, factor, known, g->known);
       block = eini_mask_state(v->mask, g->nloop, at, y.slot, known, at[inner] / g->block[inner]);
+      if (block == 0 && last && !begun) block = EINI_AT_MIXED;  // something is to fold
     }
+    const int when = (begun ? EINI_AT_OTHERS : EINI_AT_FIRST) | (last ? EINI_AT_LAST : 0);
+    begun |= block != 0;
     for (int k = 0; k < v->ntask; k++) {
       const eini_task *s = &v->task[k];
       if (!(v->when[k] & when & EINI_AT_LAST) &&

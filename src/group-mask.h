@@ -11,10 +11,15 @@ typedef struct eini_mask_factor {
   int64_t extent[EINI_LAYOUT_RANK], stride[EINI_LAYOUT_RANK];  // of a block; elements
 } eini_mask_factor;
 
-struct eini_mask {
-  int64_t lo, hi;               // of what is kept where it is at most 0, in the block at 0, ..
+typedef struct eini_mask_term {
+  int64_t lo, hi;               // least and most of what is kept where it is at most 0, in the
+                                //   block at 0, ..
   int64_t step[EINI_GROUP_LOOPS];  // .. and how it moves with the loops
-  int nfactor;
+} eini_mask_term;
+
+struct eini_mask {
+  int nterm, nfactor, all;      // all: what all terms keep is kept
+  eini_mask_term term[EINI_MASK_TERMS];
   eini_mask_factor *factor;
 };
 
@@ -68,27 +73,31 @@ static ein_status eini_mask_lower(ein_plan *p, const eini_lowering *lo, const ei
                                   const eini_bundle *b, int number, eini_group_variant *v,
                                   int64_t *cap) {
   const eini_stmt *s = w->unit[b->from + b->mask - 1].s;
-  const int64_t *coef = b->mask_by;
   eini_mask *m = v->mask = EINI_NEW(&p->arena, eini_mask, 1);
   eini_lowering sub = *lo;
   if (m == NULL) return EIN_ERR_NO_MEMORY;
   m->factor = EINI_NEW(&p->arena, eini_mask_factor, EINI_MASK_FACTORS);
   if (m->factor == NULL) return EIN_ERR_NO_MEMORY;
-  if (!eini_bundle_at(w, b, b->from + b->mask - 1, number, &sub)) return EIN_OK;
-  m->lo = m->hi = coef[s->nindex];
-  for (int i = 0; i < s->nindex; i++) {
-    int64_t from = 0, n = s->index[i].extent;
-    for (int l = 0; l < b->nloop; l++) {
-      if (sub.walk.loop[l] != i) continue;
-      from = sub.from[l], n = sub.len[l];
-      m->step[l] += coef[i] * sub.mul[l];
+  if (eini_bundle_at(w, b, b->from + b->mask - 1, number, &sub)) return EIN_OK;
+  m->nterm = b->mask_terms, m->all = b->mask_all;
+  for (int k = 0; k < m->nterm; k++) {
+    const int64_t *coef = b->mask_by + (int64_t)k * (s->nindex + 1);
+    eini_mask_term *t = &m->term[k];
+    t->lo = t->hi = coef[s->nindex];
+    for (int i = 0; i < s->nindex; i++) {
+      int64_t from = 0, n = s->index[i].extent;
+      for (int l = 0; l < b->nloop; l++) {
+        if (sub.walk.loop[l] != i) continue;
+        from = sub.from[l], n = sub.len[l];
+        t->step[l] += coef[i] * sub.mul[l];
+      }
+      t->lo += coef[i] * (coef[i] > 0 ? from : from + n - 1);
+      t->hi += coef[i] * (coef[i] > 0 ? from + n - 1 : from);
     }
-    m->lo += coef[i] * (coef[i] > 0 ? from : from + n - 1);
-    m->hi += coef[i] * (coef[i] > 0 ? from + n - 1 : from);
   }
   for (int i = 0; i < b->nfactor; i++) {
     const int x = b->factor[i][0];
-    if (!eini_bundle_at(w, b, b->from + x, number, &sub)) continue;
+    if (eini_bundle_at(w, b, b->from + x, number, &sub)) continue;
     EINI_TRY(eini_mask_factor_of(p, &sub, w, w->unit[b->from + x].s, b->factor[i][1], v, cap,
                                  &m->factor[m->nfactor++]));
   }
@@ -157,10 +166,15 @@ static void eini_mask_begin(const eini_mask *m, char *const *slot, const char **
 // the innermost loop, 1 where its factors are finite, 2 where not, 0 where nobody has looked.
 static int eini_mask_state(const eini_mask *m, int nloop, const int64_t *at, char *const *slot,
                            char *known, int64_t i) {
-  int64_t lo = m->lo, hi = m->hi;
-  for (int l = 0; l < nloop; l++) lo += at[l] * m->step[l], hi += at[l] * m->step[l];
-  if (hi <= 0) return EINI_AT_OPEN;
-  if (lo <= 0 || at[nloop - 1] == 0) return EINI_AT_MIXED;
+  int open = m->all, none = 0;
+  for (const eini_mask_term *t = m->term; t < m->term + m->nterm; t++) {
+    int64_t by = 0;
+    for (int l = 0; l < nloop; l++) by += at[l] * t->step[l];
+    open &= t->hi + by <= 0;
+    none |= t->lo + by > 0;
+  }
+  if (open) return EINI_AT_OPEN;
+  if (!none) return EINI_AT_MIXED;
   if (known[i] == 0) {
     known[i] = 1;
     for (int k = 0; k < m->nfactor; k++)
@@ -172,6 +186,12 @@ static int eini_mask_state(const eini_mask *m, int nloop, const int64_t *at, cha
 // ---- predictions ----
 
 #define EINI_MASK_LOOKS 32  // blocks along a loop that are looked at
+
+static int eini_mask_moves(const eini_mask *m, int l) {
+  for (int k = 0; k < m->nterm; k++)
+    if (m->term[k].step[l] != 0) return 1;
+  return 0;
+}
 
 // Of the blocks of a group the parts that a mask keeps in part and wholly, if factors are finite.
 static void eini_mask_parts(const eini_bundle *b, const eini_mask *m, double *mixed,
@@ -186,8 +206,8 @@ static void eini_mask_parts(const eini_bundle *b, const eini_mask *m, double *mi
   while (l >= 0) {
     const int state = eini_mask_state(m, b->nloop, at, NULL, &known, 0);
     *mixed += state == EINI_AT_MIXED, *open += state == EINI_AT_OPEN, n++;
-    for (l = b->nloop - 1; l >= 0 && (m->step[l] == 0 || (at[l] += by[l]) >= b->extent[l]); l--)
-      at[l] = 0;
+    for (l = b->nloop - 1; l >= 0; at[l--] = 0)
+      if (eini_mask_moves(m, l) && (at[l] += by[l]) < b->extent[l]) break;
   }
   *mixed /= n, *open /= n;
 }

@@ -204,29 +204,65 @@ static int eini_mask_affine(const eini_expr *e, int id, int64_t by, int n, int64
   }
 }
 
-// The branch of s that it keeps where what coef says is at most 0, with -inf elsewhere; -1: none.
-static int eini_mask_of(const eini_stmt *s, int64_t *coef) {
+// Adds what a comparison of indices says where it holds, or where it does not: terms at most 0.
+// 0: it is another one, or one too many.
+static int eini_mask_compares(const eini_stmt *s, int id, int holds, eini_bundle *b) {
   const eini_expr *e = &s->expr;
-  const eini_node *v = &e->node[e->n - 1];
-  int kept = -1;
-  if (v->op != EIN_OP_WHERE || e->n > EINI_MASK_NODES) return -1;
-  for (int k = 1; k < 3; k++) {
-    const eini_node *x = &e->node[v->arg[k]];
-    if (x->op == EIN_OP_CONST && x->re == -INFINITY) kept = 3 - k;
-  }
-  const eini_node *c = &e->node[v->arg[0]];
-  const int less = c->op == EIN_OP_LE || c->op == EIN_OP_LT;
-  if (kept < 0 || (!less && c->op != EIN_OP_GE && c->op != EIN_OP_GT) ||
+  const eini_node *c = &e->node[id];
+  const int less = c->op == EIN_OP_LE || c->op == EIN_OP_LT, n = s->nindex;
+  const int strict = c->op == EIN_OP_LT || c->op == EIN_OP_GT;
+  const int equal = c->op == (holds ? EIN_OP_EQ : EIN_OP_NE);
+  if ((!less && !strict && !equal && c->op != EIN_OP_GE) ||
       eini_kind_of((ein_dtype)e->node[c->arg[0]].dtype) == EINI_KREAL ||
       eini_kind_of((ein_dtype)e->node[c->arg[1]].dtype) == EINI_KREAL)
-    return -1;
-  const int n = s->nindex, by = less == (kept == 1) ? 1 : -1;
-  if (!eini_mask_affine(e, c->arg[0], by, n, coef) || !eini_mask_affine(e, c->arg[1], -by, n, coef))
-    return -1;
-  // x < y: x - y + 1 <= 0. What is kept where it does not hold, is so where 1 - (x - y) <= 0.
-  const int strict = c->op == EIN_OP_LT || c->op == EIN_OP_GT;
-  coef[n] += strict == (kept == 1);
-  return v->arg[kept];
+    return 0;
+  for (int side = 0; side <= equal; side++) {  // equal: neither is less
+    int64_t *coef = b->mask_by + (int64_t)b->mask_terms * (n + 1);
+    const int by = side ? -1 : equal || less == holds ? 1 : -1;
+    if (b->mask_terms == EINI_MASK_TERMS) return 0;
+    memset(coef, 0, (size_t)(n + 1) * sizeof *coef);
+    if (!eini_mask_affine(e, c->arg[0], by, n, coef) ||
+        !eini_mask_affine(e, c->arg[1], -by, n, coef))
+      return 0;
+    // x < y: x - y + 1 <= 0. What is kept where it does not hold, is so where 1 - (x - y) <= 0.
+    if (!equal) coef[n] += strict == holds;
+    b->mask_terms++;
+  }
+  return 1;
+}
+
+// The same of all comparisons that have to hold, or not to, for the node to do so.
+static void eini_mask_conditions(const eini_stmt *s, int id, int holds, eini_bundle *b) {
+  const eini_node *c = &s->expr.node[id];
+  if (c->op == EIN_OP_NOT) {
+    eini_mask_conditions(s, c->arg[0], !holds, b);
+  } else if (c->op == (holds ? EIN_OP_AND : EIN_OP_OR)) {
+    eini_mask_conditions(s, c->arg[0], holds, b);
+    eini_mask_conditions(s, c->arg[1], holds, b);
+  } else if (!eini_mask_compares(s, id, holds, b)) {
+    b->mask_all = 0;
+  }
+}
+
+// The node of s that it keeps where its terms are at most 0, with -inf elsewhere; -1: none.
+static int eini_mask_of(const eini_stmt *s, eini_bundle *b) {
+  const eini_expr *e = &s->expr;
+  int id = (int)e->n - 1;
+  b->mask_terms = 0;
+  b->mask_all = 1;
+  if (e->n > EINI_MASK_NODES) return -1;
+  for (int kept = 1; e->node[id].op == EIN_OP_WHERE && kept > 0;) {
+    const eini_node *v = &e->node[id];
+    kept = 0;
+    for (int k = 1; k < 3; k++) {
+      const eini_node *x = &e->node[v->arg[k]];
+      if (x->op == EIN_OP_CONST && x->re == -INFINITY) kept = 3 - k;
+    }
+    if (kept == 0) break;
+    eini_mask_conditions(s, v->arg[0], kept == 1, b);
+    id = v->arg[kept];
+  }
+  return b->mask_terms > 0 ? id : -1;
 }
 
 // Operands beside those that exp's values go through, which are to be finite. 0: too many, or some
@@ -261,10 +297,10 @@ static ein_status eini_mask_find(eini_online *z, ein_graph *g, int *kept) {
   mask = w->made[w->unit[z->b->from + max].s->operand[0]] - z->b->from;
   if (mask < 0 || mask >= max) return EIN_OK;
   const eini_unit *u = &w->unit[z->b->from + mask];
-  z->b->mask_by = EINI_NEW(&g->arena, int64_t, (int64_t)u->s->nindex + 1);
+  z->b->mask_by = EINI_NEW(&g->arena, int64_t, EINI_MASK_TERMS * ((int64_t)u->s->nindex + 1));
   if (z->b->mask_by == NULL) return EIN_ERR_NO_MEMORY;
   if (u->f != NULL || u->s->fold != EIN_FOLD_NONE || !w->local[u->out] ||
-      (*kept = eini_mask_of(u->s, z->b->mask_by)) < 0)
+      (*kept = eini_mask_of(u->s, z->b)) < 0)
     return EIN_OK;
   for (int x = 0; x < n; x++) {
     const eini_unit *y = &w->unit[z->b->from + x];

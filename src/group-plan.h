@@ -12,13 +12,14 @@ static int eini_ref_moves(const eini_ref *r) {
   return moves;
 }
 
-// Step i of a group, and what its task sees of the loops in blocks of a variant. 0: nothing.
+// Step i of a group, and what its task sees of the loops in blocks of a variant. 0: nothing. What
+// comes when a fold has ended comes where the last block has nothing of the fold, too.
 static int eini_group_step_at(const eini_trail *w, const eini_bundle *b, int i, int variant,
                               eini_group_step *step, eini_lowering *lo) {
   const int x = b->nstep > 0 ? b->step[i].unit : i;
   const eini_unit *u = &w->unit[b->from + x];
   eini_walk walk[2];
-  if (!eini_bundle_at(w, b, b->from + x, variant, lo)) return 0;
+  const int none = eini_bundle_at(w, b, b->from + x, variant, lo);
   if (b->nstep > 0) {
     *step = b->step[i];
   } else {
@@ -34,7 +35,9 @@ static int eini_group_step_at(const eini_trail *w, const eini_bundle *b, int i, 
     while (axis >= 0 && eini_plain_row(&u->s->out_map, axis) != walk[0].loop[l]) axis--;
     lo->walk.loop[l] = walk[0].loop[l] < 0 ? -1 : axis;
   }
-  return 1;
+  int sees = 0;
+  for (int l = 0; l < b->nloop; l++) sees |= (lo->walk.loop[l] >= 0) << l;
+  return none == 0 || ((step->when & EINI_AT_LAST) && !(none & sees));
 }
 
 // The tasks of a group for blocks of one shape; what they refer to becomes slots of the group.
@@ -85,7 +88,7 @@ static ein_status eini_group_shape(const eini_lowering *lo, const eini_trail *w,
   eini_lowering at = *lo;
   eini_walk walk[2];
   int64_t *low;
-  if (!eini_bundle_at(w, b, u, variant, &at)) at.len[0] = 0;
+  (void)eini_bundle_at(w, b, u, variant, &at);
   eini_bundle_walk(w, b, u, walk);
   const eini_stmt_block block = eini_walk_block(&walk[fused], at.len);
   return eini_block_hull_new(lo->a, fused ? x->f : x->s, &block, -1, &low, shape);

@@ -64,7 +64,7 @@ static ein_status eini_unit_seconds(const eini_lowering *lo, const eini_weighed 
   eini_lowering sub = in ? *gr->block : *lo;
   eini_task t;
   int empty;
-  if (in && !eini_bundle_at(gr->w, gr->b, u, 0, &sub)) return EIN_OK;
+  if (in && eini_bundle_at(gr->w, gr->b, u, 0, &sub)) return EIN_OK;
   sub.a = lo->a;
   EINI_TRY(eini_plan_task(&sub, unit[u].s, unit[u].f, unit[u].via, &t, &empty));
   const double runs = in ? eini_bundle_runs(gr->b, u) / gr->parts : 1;

@@ -110,6 +110,7 @@ typedef struct eini_group_step {
 
 #define EINI_STEPS_MOST 7       // of a unit
 #define EINI_MASK_FACTORS 8
+#define EINI_MASK_TERMS 6       // comparisons of a mask
 
 // A group of units [from, to].
 typedef struct eini_bundle {
@@ -119,8 +120,10 @@ typedef struct eini_bundle {
   int stream;                   // class + 1 along which folds go on, innermost; 0: none
   eini_group_step *step;        // and its steps
   int nstep;
-  int mask;                     // unit + 1 that leaves out of a softmax what is not at most 0; or 0
-  int64_t *mask_by;             //   of what is compared: the factors of its indices, a constant
+  int mask;                     // unit + 1 that leaves out of a softmax what is not wanted; or 0
+  int mask_terms;               //   it keeps nothing but where all so many terms are at most 0,
+  int mask_all;                 //   and there all, or not
+  int64_t *mask_by;             //   of each term: the factors of its indices, a constant
   int nfactor, factor[EINI_MASK_FACTORS][2];  // what exp's values are multiplied by: unit, operand
   int along;                    // 1 + the loop that a block goes along by itself, or 0
   eini_group_range range[EINI_FUSE_MOST][EINI_GROUP_LOOPS];  // per unit, counted from `from`
@@ -293,10 +296,12 @@ static void eini_bundle_walk(const eini_trail *w, const eini_bundle *b, int u, e
   }
 }
 
-// Sets what a task of unit u sees of its loops in blocks of a variant. 0: nothing.
+// Sets what a task of unit u sees of its loops in blocks of a variant. Returns those, in bits,
+// along which it sees nothing.
 static int eini_bundle_at(const eini_trail *w, const eini_bundle *b, int u, int variant,
                           eini_lowering *lo) {
   eini_walk walk[2];
+  int none = 0;
   eini_bundle_walk(w, b, u, walk);
   lo->walk = walk[0];
   for (int l = 0; l < b->nloop; l++) {
@@ -311,9 +316,9 @@ static int eini_bundle_at(const eini_trail *w, const eini_bundle *b, int u, int 
     if (last)
       lo->len[l] = eini_min64(lo->len[l], w->unit[u].s->index[r->index].extent -
                                               (r->mul * b->edge[l] + r->lo));
-    if (lo->len[l] <= 0) return 0;
+    if (lo->len[l] <= 0) lo->len[l] = 0, none |= 1 << l;
   }
-  return 1;
+  return none;
 }
 
 // Runs of elements of tensor t that blocks of unit u begin to read: those of whole rows follow each

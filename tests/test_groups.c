@@ -197,6 +197,20 @@ static void test_memory(const chain *c, int64_t cache) {
   CHECK(done);
 }
 
+// The last block of a fold that goes on has nothing of it, but what follows the fold: T3 reads nine
+// of eleven k.
+static void test_nothing_left(seen *s) {
+  chain c;
+  memset(&c, 0, sizeof c);
+  put(&c, "input T0[8,7,11], T4[9,7]\nT1[i,j] = max[k](T0[i,j,k])\n"
+          "T2[i,j,k] = T0[i,j,k] - T1[i,j]\n"
+          "T3[i=3,j,k=9] = T2[2*i,j,k] - T2[2*i+2,j,k] + T2[2*i,j,k]\n"
+          "T5[i,j,n] = sum[k](T3[i,j,k] * T4[k,n])\nT6[j,i,k] = T5[i,j,k] * 2\n"
+          "T7[i=5,j=3,k=3] = T6[i,j,2*k] + T6[i+2,j,2*k] + T6[i+2,j,2*k+1]\n"
+          "T8[i,j] = max[k](T7[i,j,k])\nT9[i,j,k] = T7[i,j,k] - T8[i,j]\noutput T9\n");
+  test_one(&c, 8192, s);
+}
+
 // ---- softmax ----
 
 // Sums of exp(x - max) and what is made of them: with masks, products, several heads, the maximum
@@ -204,7 +218,14 @@ static void test_memory(const chain *c, int64_t cache) {
 static void write_softmax(chain *c) {
   static const char *const masks[] = {"X[b,s,t]", "where(t <= s, X[b,s,t], -inf)",
                                       "where(t > 2*s, -inf, X[b,s,t]) * 0.5",
-                                      "where(s < 3, -inf, X[b,s,t])"};
+                                      "where(s < 3, -inf, X[b,s,t])",
+                                      "where(t <= s and s - t < 4, X[b,s,t], -inf)",
+                                      "where(t > s or t + 5 < s, -inf, X[b,s,t])",
+                                      "where(t <= s, where(s <= t + 3, X[b,s,t], -inf), -inf)",
+                                      "where(t >= s + 4 and t < 9 + s, X[b,s,t], -inf)",
+                                      "where(not (t > s) and W[t] > 0, X[b,s,t], -inf)",
+                                      "where(2*t == s + 4, X[b,s,t], -inf)",
+                                      "where(t != s + 1 or b > 0, -inf, X[b,s,t])"};
   static const char *const made[] = {"W[t] * E[b,s,t]", "W[t] * E[b,s,t]^3", "E[b,s,t]^3 * W[t]",
                                      "W[t] * E[b,s,t]^2", "E[b,s,t] * E[b,s,t]"};
   const int product = pick(2), scaled = pick(2), ends = pick(4);
@@ -214,7 +235,7 @@ static void write_softmax(chain *c) {
   put(c, product ? "X[b,s,t] = sum[d](Q[b,s,d] * K[b,t,d])\n"
                  : "X[b,s,t] = Q[b,s,0] - 2 * K[b,t,0]\n");
   put(c, "T[b,s,t] = %s\nM[b,s] = max[t](T[b,s,t])\nE[b,s,t] = exp(T[b,s,t] - M[b,s])\n",
-      masks[pick(4)]);
+      masks[pick((int)(sizeof masks / sizeof *masks))]);
   if (scaled) put(c, "F[b,s,t] = %s\n", made[pick(2) ? 0 : pick(5)]);
   put(c, "L[b,s] = sum[t](E[b,s,t])\nZ[b,s,e] = sum[t](%s[b,s,t] * V[b,t,e])\n",
       scaled ? "F" : "E");
@@ -305,6 +326,9 @@ int main(int argc, char **argv) {
          s.again, s.near, s.streams);
   CHECK(s.groups > count / 20 && s.loops[1] > 0 && s.loops[2] > 0 && s.edges > 0 && s.stay > 0 &&
         s.again > 0 && s.near > s.groups / 4 && s.streams > 0);
+  memset(&s, 0, sizeof s);
+  test_nothing_left(&s);
+  CHECK(s.streams == 1);
   test_softmaxes(count);
   printf("%s %d checks\n", failures ? "FAIL" : "ok", checks);
   return failures != 0;
