@@ -1,5 +1,6 @@
 // Maps with a mask of indices, on every instruction set of the machine, against plain loops: random
-// comparisons of affine indices, either way round, of what is copied and what is computed, of rows
+// comparisons of affine indices, one or several of which all or some have to hold, or not, either
+// way round, of what is copied, what is computed, and what is a constant, of rows
 // longer and shorter than a block, with one to three axes, in parts for threads; and where the
 // output is an operand, as in groups. What lies around the output stays.
 //
@@ -17,13 +18,35 @@
 enum { GUARD = 64 };
 static int pick(int n) { return (int)draw(0, n - 1); }
 static const char *const ops[] = {"<", "<=", ">", ">=", "==", "!="};
-static const char *const made[] = {"A[%s]", "A[%s]*2", "A[%s]*B[j]", "(A[%s] - B[j])/3", "B[j]"};
+static const char *const made[] = {"A[%s]", "A[%s]*2", "A[%s]*B[j]", "(A[%s] - B[j])/3", "B[j]",
+                                   "2"};
+
+typedef struct compared {
+  int64_t by[2][3], more[2];  // h, i, j: those of the two sides
+  int op, is_not;
+} compared;
 
 typedef struct masked {
-  int64_t extent[3], by[2][3], more[2];  // h, i, j: those of the two sides
-  int rank, op, x, swapped, f32, turned;
+  int64_t extent[3];
+  compared of[3];
+  int rank, terms, either, is_not, x, swapped, f32, turned;
   double c;
 } masked;
+
+static compared compared_draw(int rank) {
+  compared c;
+  memset(&c, 0, sizeof c);
+  for (int s = 0; s < 2; s++) {
+    for (int r = 3 - rank; r < 3; r++) c.by[s][r] = pick(3) ? pick(7) - 3 : 0;
+    c.more[s] = pick(3) == 0 ? pick(3) * pick(300) - 150 : 0;
+  }
+  if (pick(2)) {  // j against i
+    memset(c.by, 0, sizeof c.by);
+    c.by[0][2] = 1, c.by[1][1] = rank > 1;
+  }
+  c.op = pick(6), c.is_not = pick(6) == 0;
+  return c;
+}
 
 static masked masked_draw(void) {
   masked p;
@@ -32,57 +55,76 @@ static masked masked_draw(void) {
   p.rank = 1 + pick(3);
   for (int r = 0; r < 3; r++) p.extent[r] = r < 3 - p.rank ? 1 : 1 + pick(r == 0 ? 4 : 40);
   p.extent[2] = wide;
-  for (int s = 0; s < 2; s++) {
-    for (int r = 3 - p.rank; r < 3; r++) p.by[s][r] = pick(3) ? pick(7) - 3 : 0;
-    p.more[s] = pick(3) == 0 ? pick(3) * pick(300) - 150 : 0;
-  }
-  if (pick(2)) {  // j against i
-    memset(p.by, 0, sizeof p.by);
-    p.by[0][2] = 1, p.by[1][1] = p.rank > 1;
-  }
-  p.op = pick(6), p.x = pick(5), p.swapped = pick(2), p.f32 = pick(2);
+  p.terms = pick(2) ? 1 : 2 + pick(2), p.either = pick(3) == 0, p.is_not = pick(6) == 0;
+  for (int t = 0; t < p.terms; t++) p.of[t] = compared_draw(p.rank);
+  p.x = pick(6), p.swapped = pick(2), p.f32 = pick(2);
   p.turned = pick(8) == 0 && p.rank > 1;
   p.c = pick(3) == 0 ? -(double)INFINITY : pick(2) ? 0 : 1.5;
   return p;
 }
 
-static void side_text(const masked *p, int s, char *text, size_t size) {
-  size_t n = (size_t)snprintf(text, size, "%d", (int)p->more[s]);
+static int side_text(const compared *c, int s, char *text, size_t size) {
+  int n = snprintf(text, size, "%d", (int)c->more[s]);
   for (int r = 0; r < 3; r++)
-    if (p->by[s][r] != 0)
-      n += (size_t)snprintf(text + n, size - n, " + %d*%c", (int)p->by[s][r], "hij"[r]);
+    if (c->by[s][r] != 0)
+      n += snprintf(text + n, size - (size_t)n, " + %d*%c", (int)c->by[s][r], "hij"[r]);
+  return n;
+}
+
+static void condition_text(const masked *p, char *text, size_t size) {
+  int n = snprintf(text, size, p->is_not ? "not (" : "(");
+  for (int t = 0; t < p->terms; t++) {
+    const compared *c = &p->of[t];
+    n += snprintf(text + n, size - (size_t)n, "%s%s(", t == 0 ? "" : p->either ? " or " : " and ",
+                  c->is_not ? "not " : "");
+    n += side_text(c, 0, text + n, size - (size_t)n);
+    n += snprintf(text + n, size - (size_t)n, " %s ", ops[c->op]);
+    n += side_text(c, 1, text + n, size - (size_t)n);
+    n += snprintf(text + n, size - (size_t)n, ")");
+  }
+  snprintf(text + n, size - (size_t)n, ")");
 }
 
 static void masked_text(const masked *p, char *text, size_t size) {
   static const char *const axes[] = {"", "j", "i,j", "h,i,j"};
   static const char *const back[] = {"", "j", "j,i", "j,i,h"};
-  static const char *const inputs[] = {"A[%s]", "A[%s]", "A[%s], B[j]", "A[%s], B[j]", "B[j]"};
-  char x[64], input[64], left[64], right[64], c[16];
+  static const char *const inputs[] = {"A[%s]", "A[%s]", "A[%s], B[j]", "A[%s], B[j]", "B[j]",
+                                       "A[%s]"};
+  char x[64], input[64], condition[512], c[16];
   const char *in = p->turned ? back[p->rank] : axes[p->rank];
   snprintf(x, sizeof x, made[p->x], in);
   snprintf(input, sizeof input, inputs[p->x], in);
   if (isinf(p->c)) snprintf(c, sizeof c, "-inf");
   else snprintf(c, sizeof c, "%g", p->c);
-  side_text(p, 0, left, sizeof left);
-  side_text(p, 1, right, sizeof right);
-  snprintf(text, size, "input %s\nY[%s] = where(%s %s %s, %s, %s)\noutput Y\n", input,
-           axes[p->rank], left, ops[p->op], right, p->swapped ? c : x, p->swapped ? x : c);
+  condition_text(p, condition, sizeof condition);
+  snprintf(text, size, "input %s\nY[%s] : %s = where(%s, %s, %s)\noutput Y\n", input,
+           axes[p->rank], p->f32 ? "f32" : "f64", condition, p->swapped ? c : x,
+           p->swapped ? x : c);
+}
+
+static int compared_holds(const compared *c, const int64_t *at) {
+  int64_t v[2];
+  for (int s = 0; s < 2; s++) {
+    v[s] = c->more[s];
+    for (int r = 0; r < 3; r++) v[s] += c->by[s][r] * at[r];
+  }
+  switch (c->op) {
+    case 0: return (v[0] < v[1]) != c->is_not;
+    case 1: return (v[0] <= v[1]) != c->is_not;
+    case 2: return (v[0] > v[1]) != c->is_not;
+    case 3: return (v[0] >= v[1]) != c->is_not;
+    case 4: return (v[0] == v[1]) != c->is_not;
+    default: return (v[0] != v[1]) != c->is_not;
+  }
 }
 
 static int masked_holds(const masked *p, const int64_t *at) {
-  int64_t v[2];
-  for (int s = 0; s < 2; s++) {
-    v[s] = p->more[s];
-    for (int r = 0; r < 3; r++) v[s] += p->by[s][r] * at[r];
+  int all = 1, some = 0;
+  for (int t = 0; t < p->terms; t++) {
+    const int holds = compared_holds(&p->of[t], at);
+    all &= holds, some |= holds;
   }
-  switch (p->op) {
-    case 0: return v[0] < v[1];
-    case 1: return v[0] <= v[1];
-    case 2: return v[0] > v[1];
-    case 3: return v[0] >= v[1];
-    case 4: return v[0] == v[1];
-    default: return v[0] != v[1];
-  }
+  return (p->either ? some : all) != p->is_not;
 }
 
 // Elements as double; of f32 every operation is rounded.
@@ -99,7 +141,8 @@ static double masked_value(const masked *p, const int64_t *at, const double *a, 
     case 1: return 2 * x;
     case 2: return rounded(p, x * y);
     case 3: return rounded(p, rounded(p, x - y) / 3);
-    default: return y;
+    case 4: return y;
+    default: return 2;
   }
 }
 
@@ -250,7 +293,7 @@ int main(int argc, char **argv) {
     in_place = 0;
     CHECK(ein_ctx_create(&desc, &ctx) == EIN_OK);
     for (int64_t k = 0; k < count && wrong < 5; k++) {
-      char text[512];
+      char text[1024];
       const masked p = masked_draw();
       masked_text(&p, text, sizeof text);
       const int took = masked_run(ctx, &p, text);

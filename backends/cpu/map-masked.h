@@ -1,11 +1,12 @@
 // ================================================================================================
 // >>map-masked  maps with a mask of indices
-// In where(t <= s, X, c) a comparison of affine indices holds for one range of each row: X is made
-// by section map-rows, a few rows at a time and no more than their ranges need; c is filled in.
+// In where(t <= s, X, c) a comparison of affine indices holds for one range of each row, and so do
+// several of which all are to hold: X is made by section map-rows, a few rows at a time and no more
+// than their ranges need, or is a constant; c is filled in.
 // ================================================================================================
 
 enum { EINI_MASKED = EINI_TURNED_BOX + (int)EINI_TURNED_LOOPS };  // word of ein_choice.state
-enum { EINI_MASKED_VALUES = 4, EINI_MASKED_LOOPS = EINI_TURNED_LOOPS + 1 };
+enum { EINI_MASKED_VALUES = 4, EINI_MASKED_LOOPS = EINI_TURNED_LOOPS + 1, EINI_MASKED_TERMS = 6 };
 #define EINI_MASKED_BYTES (1 << 15)       // of rows that are made at once
 #define EINI_MASKED_FACTOR 1048576.0      // of indices, at most
 #define EINI_MASKED_NUMBER 1099511627776.0
@@ -17,13 +18,27 @@ typedef struct eini_masked_sum {
   int64_t by[EINI_MASKED_VALUES + 1];
 } eini_masked_sum;
 
+// A comparison: less op 0, where less grows with the loops and is `now` in the row at hand.
+typedef struct eini_masked_term {
+  eini_masked_sum less;
+  int op;                        // LT, LE, or EQ
+  int64_t first, now, grows[EINI_MASKED_LOOPS];
+} eini_masked_term;
+
+// A condition: all of some terms hold, or, if not, that is not so. None: another one.
+typedef struct eini_masked_set {
+  unsigned terms;
+  int is_not;
+} eini_masked_set;
+
 typedef struct eini_masked {
   int64_t size;
-  eini_masked_sum less;          // the comparison: less op 0
-  int op;                        // LT, LE, or EQ
-  int inside;                    // X is where it holds, or where it does not
+  int nterm;
+  eini_masked_term term[EINI_MASKED_TERMS];
+  unsigned terms;                // those that are to hold
+  int inside;                    // X is where they hold, or where they do not
   int copies;                    // X is operand number copies - 1
-  const ein_fill *c;
+  const ein_fill *c, *x;         // x: X is a constant, or NULL
   ein_code code;                 // of X
   ein_step step[EINI_ROW_STEPS];
   ein_fill fill[EINI_ROW_REGS];
@@ -34,6 +49,7 @@ typedef struct eini_masked {
   int64_t stride[(EINI_ROW_REGS + 1) * EINI_MASKED_LOOPS];
   char *base[EINI_ROW_REGS + 1];
   ein_dtype dtype[EINI_ROW_REGS + 1];
+  char block[2][EINI_ROW_BLOCK]; // of c, and of a constant X
 } eini_masked;
 
 // What a step of integers makes of such numbers.
@@ -66,17 +82,58 @@ static eini_masked_sum eini_masked_step(const ein_step *s, const eini_masked_sum
   return z;
 }
 
-// The comparison as less op 0.
-static int eini_masked_compares(eini_masked *w, const ein_step *s, const eini_masked_sum *reg) {
+// Adds a term; none: there are too many.
+static eini_masked_set eini_masked_add(eini_masked *w, const eini_masked_sum *less, int op) {
+  eini_masked_set set = {0, 0};
+  if (w->nterm == EINI_MASKED_TERMS) return set;
+  w->term[w->nterm].less = *less, w->term[w->nterm].op = op;
+  set.terms = 1u << w->nterm++;
+  return set;
+}
+
+// The condition said as `is_not` asks, which a single inequality can be either way; or none.
+static eini_masked_set eini_masked_said(eini_masked *w, eini_masked_set x, int is_not) {
+  static const eini_masked_set none = {0, 0};
+  int t = 0;
+  if (x.terms == 0 || x.is_not == is_not) return x;
+  while (!(x.terms >> t & 1)) t++;
+  if (x.terms != 1u << t || w->term[t].op == EIN_OP_EQ) return none;
+  eini_masked_sum more = w->term[t].less;
+  for (int v = 0; v <= EINI_MASKED_VALUES; v++) more.by[v] = -more.by[v];
+  x = eini_masked_add(w, &more, w->term[t].op == EIN_OP_LT ? EIN_OP_LE : EIN_OP_LT);
+  x.is_not = is_not;
+  return x;
+}
+
+// What a step makes of conditions, or of numbers that it compares.
+static eini_masked_set eini_masked_condition(eini_masked *w, const ein_step *s,
+                                             const eini_masked_sum *reg,
+                                             const eini_masked_set *set) {
+  static const eini_masked_set none = {0, 0};
+  const int both = s->op == EIN_OP_AND, either = s->op == EIN_OP_OR;
+  if (s->type != EIN_BOOL || eini_step_loads(s)) return none;
+  if (s->op == EIN_OP_NOT) {
+    eini_masked_set x = set[s->a];
+    x.is_not = !x.is_not;
+    return x;
+  }
+  if (both || either) {
+    eini_masked_set x = eini_masked_said(w, set[s->a], either);
+    const eini_masked_set y = eini_masked_said(w, set[s->b], either);
+    x.terms = x.terms != 0 && y.terms != 0 ? x.terms | y.terms : 0;
+    return x;
+  }
   const int back = s->op == EIN_OP_GT || s->op == EIN_OP_GE;
   const eini_masked_sum *x = &reg[back ? s->b : s->a], *y = &reg[back ? s->a : s->b];
-  if (s->op < EIN_OP_LT || s->op > EIN_OP_NE || s->from != EIN_I64 || !x->is || !y->is) return 0;
-  w->op = s->op == EIN_OP_LT || s->op == EIN_OP_GT   ? EIN_OP_LT
-          : s->op == EIN_OP_LE || s->op == EIN_OP_GE ? EIN_OP_LE
-                                                     : EIN_OP_EQ;
-  if (s->op == EIN_OP_NE) w->inside = !w->inside;
-  for (int v = 0; v <= EINI_MASKED_VALUES; v++) w->less.by[v] = x->by[v] - y->by[v];
-  return 1;
+  if (s->op < EIN_OP_LT || s->op > EIN_OP_NE || s->from != EIN_I64 || !x->is || !y->is) return none;
+  eini_masked_sum less = {1, {0}};
+  for (int v = 0; v <= EINI_MASKED_VALUES; v++) less.by[v] = x->by[v] - y->by[v];
+  const int op = s->op == EIN_OP_LT || s->op == EIN_OP_GT   ? EIN_OP_LT
+                 : s->op == EIN_OP_LE || s->op == EIN_OP_GE ? EIN_OP_LE
+                                                            : EIN_OP_EQ;
+  eini_masked_set z = eini_masked_add(w, &less, op);
+  z.is_not = s->op == EIN_OP_NE;
+  return z;
 }
 
 static const ein_fill *eini_masked_fill(const ein_code *code, int reg) {
@@ -85,13 +142,15 @@ static const ein_fill *eini_masked_fill(const ein_code *code, int reg) {
   return NULL;
 }
 
-// Splits a code into the comparison, the constant and X; 0: it is another one.
+// Splits a code into the condition, the constant and X; 0: it is another one.
 static int eini_masked_split(eini_masked *w, const ein_code *code) {
   eini_masked_sum reg[EINI_ROW_REGS];
-  const ein_step *last = &code->step[code->nstep - 1], *compare = NULL;
+  eini_masked_set set[EINI_ROW_REGS];
+  const ein_step *last = &code->step[code->nstep - 1];
   if (code->nstep < 3 || code->nstep > EINI_ROW_STEPS || code->nreg > EINI_ROW_REGS) return 0;
   if (last->op != EIN_OP_WHERE || last->dst != code->result) return 0;
   memset(reg, 0, sizeof reg);
+  memset(set, 0, sizeof set);
   w->code = *code;
   w->code.step = w->step, w->code.fill = w->fill, w->code.plain = -1;
   w->code.nstep = w->code.nfill = 0;
@@ -105,27 +164,33 @@ static int eini_masked_split(eini_masked *w, const ein_code *code) {
   w->inside = (w->c = eini_masked_fill(code, last->c)) != NULL;
   if (!w->inside && (w->c = eini_masked_fill(code, last->b)) == NULL) return 0;
   w->code.result = w->inside ? last->b : last->c;
+  w->x = eini_masked_fill(code, w->code.result);
   for (const ein_step *s = code->step; s < last; s++) {
     reg[s->dst] = eini_masked_step(s, reg);
-    if (s->type == EIN_BOOL) compare = s->dst == last->a && compare == NULL ? s : last;
-    if (compare == s && !eini_masked_compares(w, s, reg)) return 0;
-    if (s->type == EIN_BOOL || (s->type == EIN_I64 && code->type != EIN_I64)) continue;
+    set[s->dst] = eini_masked_condition(w, s, reg, set);
+    if (w->x != NULL || s->type == EIN_BOOL || (s->type == EIN_I64 && code->type != EIN_I64))
+      continue;
     if (s->type != code->type || s->op == EIN_OP_INDEX || s->from != code->type) return 0;
+    if (s->op == EIN_OP_WHERE) return 0;
     w->step[w->code.nstep++] = *s;
     w->copies = s->op == EIN_OP_OPERAND && s->dst == w->code.result ? s->a + 1 : 0;
   }
-  return compare != NULL && compare != last;
+  w->terms = set[last->a].terms;
+  if (set[last->a].is_not) w->inside = !w->inside;
+  return w->terms != 0;
 }
 
 // 0: not such a map.
 static int eini_masked_take(eini_masked *w, const ein_map *m) {
-  const int type = m->code->type;
+  const int type = m->code->type, to = (int)m->dtype[m->nstream - 1];
   memset(w, 0, sizeof *w);
-  w->size = type == EIN_F32 ? 4 : 8;
+  w->size = to == EIN_F32 ? 4 : 8;
   if (m->nvalue == 0 || m->nvalue > EINI_MASKED_VALUES || m->fold != EIN_FOLD_NONE) return 0;
   if (m->store != NULL || m->n == 0 || m->n > EINI_TURNED_LOOPS || m->nop > EINI_ROW_REGS ||
-      (type != EIN_F32 && type != EIN_F64) || !eini_masked_split(w, m->code))
+      (to != EIN_F32 && to != EIN_F64) || !eini_masked_split(w, m->code) ||
+      (w->x == NULL && type != to))
     return 0;
+  w->code.type = (ein_dtype)to;
   w->extent[0] = 1;
   memcpy(w->extent + 1, m->extent, (size_t)m->n * sizeof *m->extent);
   for (int s = 0; s <= m->nop; s++) {
@@ -145,10 +210,10 @@ static int eini_masked_take(eini_masked *w, const ein_map *m) {
   w->some.n = w->some.nfree = 2;
   w->some.extent = w->rows, w->some.base = w->base;
   w->some.stride = w->stride + m->n - 1;
-  if (w->copies == 0) return 1;
-  return (int)w->dtype[w->copies - 1] == type && (int)w->dtype[m->nop] == type &&
-         eini_row_stride(&w->some, w->copies - 1, 1) == 1 &&
-         eini_row_stride(&w->some, m->nop, 1) == 1;
+  if (w->copies == 0 && w->x == NULL) return 1;
+  return eini_row_stride(&w->some, m->nop, 1) == 1 &&
+         (w->x != NULL || ((int)w->dtype[w->copies - 1] == type &&
+                           eini_row_stride(&w->some, w->copies - 1, 1) == 1));
 }
 
 static int eini_masked_plan(const eini_rated *cpu, const ein_map *m, int width, int nth,
@@ -158,8 +223,9 @@ static int eini_masked_plan(const eini_rated *cpu, const ein_map *m, int width, 
   const int threads = (int)eini_max64(1, eini_min64(width, cpu->is.width));
   const double rows = eini_rows_count(m);
   const double bytes = rows * (double)(m->extent[m->n - 1] * w.size);
-  if (w.copies == 0 && !eini_map_rows_plan(cpu, &w.all, width, nth, choice)) return 0;
-  if (w.copies > 0) {
+  const int made = w.copies == 0 && w.x == NULL;
+  if (made && !eini_map_rows_plan(cpu, &w.all, width, nth, choice)) return 0;
+  if (!made) {
     const double rate = 2 * bytes > (double)cpu->is.l2 ? cpu->copy_bw : cpu->l2_bw;
     choice->seconds = cpu->call + 2 * bytes / rate / threads;
   }
@@ -190,7 +256,21 @@ static void eini_masked_range(int op, int64_t first, int64_t step, int64_t n, in
   }
 }
 
-// Elements [from, to) of the row at p become the constant, of which `block` has a block.
+// The range of row r of those at hand, of n elements, for which all terms hold.
+static void eini_masked_row(const eini_masked *w, int64_t r, int64_t n, int64_t *range) {
+  const int last = w->all.n - 1;
+  range[0] = 0, range[1] = n;
+  for (int t = 0; t < w->nterm; t++) {
+    const eini_masked_term *x = &w->term[t];
+    int64_t one[2];
+    if (!(w->terms >> t & 1)) continue;
+    eini_masked_range(x->op, x->now + r * x->grows[last - 1], x->grows[last], n, one);
+    range[0] = eini_max64(range[0], one[0]), range[1] = eini_min64(range[1], one[1]);
+  }
+  if (range[0] >= range[1]) range[0] = range[1] = 0;
+}
+
+// Elements [from, to) of the row at p become a constant, of which there is a block.
 static void eini_masked_put(const eini_masked *w, char *p, int64_t from, int64_t to,
                             const char *block) {
   for (int64_t left; (left = (to - from) * w->size) > 0; from += EINI_ROW_BLOCK / w->size)
@@ -206,24 +286,27 @@ static ein_status eini_masked_make(eini_masked *w, const eini_cpu *cpu, char *co
   for (int s = 0; s <= out; s++)
     w->base[s] = base[s] + from * w->size * eini_row_stride(&w->some, s, 1);
   w->rows[0] = rows, w->rows[1] = to - from;
-  if (x < 0) return eini_map_rows_run(cpu, &w->some, choice, scratch);
-  for (int64_t r = 0; r < rows; r++)
-    memmove(w->base[out] + r * eini_row_stride(&w->some, out, 0) * w->size,
-            w->base[x] + r * eini_row_stride(&w->some, x, 0) * w->size,
-            (size_t)((to - from) * w->size));
+  if (x < 0 && w->x == NULL) return eini_map_rows_run(cpu, &w->some, choice, scratch);
+  for (int64_t r = 0; r < rows; r++) {
+    char *p = w->base[out] + r * eini_row_stride(&w->some, out, 0) * w->size;
+    if (w->x != NULL) {
+      eini_masked_put(w, p, 0, to - from, w->block[1]);
+    } else {
+      memmove(p, w->base[x] + r * eini_row_stride(&w->some, x, 0) * w->size,
+              (size_t)((to - from) * w->size));
+    }
+  }
   return EIN_OK;
 }
 
-// So many rows; the comparison begins with `first` in the first one, and grows from row to row and
-// along each.
+// So many rows.
 static ein_status eini_masked_rows(eini_masked *w, const eini_cpu *cpu, char *const *base,
-                                   int64_t rows, int64_t first, const int64_t *grows,
-                                   const char *block, const ein_choice *choice, char *scratch) {
+                                   int64_t rows, const ein_choice *choice, char *scratch) {
   const int64_t n = w->extent[w->all.n - 1];
   const int64_t pitch = eini_row_stride(&w->some, w->some.nop, 0) * w->size;
   int64_t low = n, high = 0, range[2];
   for (int64_t r = 0; r < rows && w->inside; r++) {
-    eini_masked_range(w->op, first + r * grows[0], grows[1], n, range);
+    eini_masked_row(w, r, n, range);
     if (range[0] < range[1]) low = eini_min64(low, range[0]), high = eini_max64(high, range[1]);
   }
   if (!w->inside) low = 0, high = n;
@@ -232,43 +315,56 @@ static ein_status eini_masked_rows(eini_masked *w, const eini_cpu *cpu, char *co
   EINI_TRY(eini_masked_make(w, cpu, base, rows, low, high, choice, scratch));
   for (int64_t r = 0; r < rows; r++) {
     char *p = base[w->some.nop] + r * pitch;
-    eini_masked_range(w->op, first + r * grows[0], grows[1], n, range);
+    eini_masked_row(w, r, n, range);
     if (!w->inside) {
-      eini_masked_put(w, p, range[0], range[1], block);
+      eini_masked_put(w, p, range[0], range[1], w->block[0]);
       continue;
     }
-    eini_masked_put(w, p, 0, range[0], block);
-    eini_masked_put(w, p, eini_max64(range[0], range[1]), n, block);
+    eini_masked_put(w, p, 0, range[0], w->block[0]);
+    eini_masked_put(w, p, range[1], n, w->block[0]);
   }
   return EIN_OK;
+}
+
+// What terms begin with, and how they grow.
+static void eini_masked_begin(eini_masked *w, const ein_map *m) {
+  for (eini_masked_term *t = w->term; t < w->term + w->nterm; t++) {
+    t->first = t->less.by[EINI_MASKED_VALUES];
+    for (int v = 0; v < m->nvalue; v++) {
+      t->first += t->less.by[v] * m->at[m->nop + v];
+      for (int i = 0; i < m->n; i++)
+        t->grows[i + 1] += t->less.by[v] * eini_row_stride(m, m->nop + v, i);
+    }
+  }
+  for (int k = 0; k < 2; k++) {
+    const ein_fill *f = k ? w->x : w->c;
+    const double c = f == NULL ? 0 : f->param >= 0 ? m->param[f->param].re
+                     : f->type == EIN_I64 ? (double)f->ival : f->re;
+    const float single = (float)c;
+    for (int64_t at = 0; f != NULL && at < EINI_ROW_BLOCK; at += w->size)
+      memcpy(w->block[k] + at, w->size == 4 ? (const void *)&single : (const void *)&c,
+             (size_t)w->size);
+  }
 }
 
 static ein_status eini_masked_run(const eini_cpu *cpu, const ein_map *m, const ein_choice *choice,
                                   char *scratch) {
   eini_masked w;
   eini_steps r;  // walks over the rows
-  int64_t index[EINI_MASKED_LOOPS] = {0}, grows[EINI_MASKED_LOOPS] = {0};
-  char block[EINI_ROW_BLOCK];
+  int64_t index[EINI_MASKED_LOOPS] = {0};
   if (!eini_masked_take(&w, m)) return EIN_ERR_INTERNAL;
-  const double c = w.c->param >= 0 ? m->param[w.c->param].re : w.c->re;
-  const float single = (float)c;
-  for (int64_t at = 0; at < EINI_ROW_BLOCK; at += w.size)
-    memcpy(block + at, w.size == 4 ? (const void *)&single : (const void *)&c, (size_t)w.size);
-  int64_t first = w.less.by[EINI_MASKED_VALUES];
-  for (int v = 0; v < m->nvalue; v++) {
-    first += w.less.by[v] * m->at[m->nop + v];
-    for (int i = 0; i < m->n; i++)
-      grows[i + 1] += w.less.by[v] * eini_row_stride(m, m->nop + v, i);
-  }
+  eini_masked_begin(&w, m);
   const int64_t *last = w.extent + m->n - 1;  // rows, and their elements
   const int64_t some = eini_max64(1, EINI_MASKED_BYTES / eini_max64(1, last[1] * w.size));
   r.map = &w.all;
   for (int s = 0; s <= m->nop; s++) r.next[s] = m->base[s < m->nop ? s : m->nstream - 1];
   for (int more = 1; more;) {
     const int64_t rows = eini_min64(some, last[0] - index[m->n - 1]);
-    int64_t at = first;
-    for (int i = 0; i < m->n; i++) at += index[i] * grows[i];
-    EINI_TRY(eini_masked_rows(&w, cpu, r.next, rows, at, grows + m->n - 1, block, choice, scratch));
+    for (eini_masked_term *t = w.term; t < w.term + w.nterm; t++) {
+      t->now = t->first;
+      for (int i = 0; i < m->n; i++) t->now += index[i] * t->grows[i];
+    }
+    EINI_TRY(eini_masked_rows(&w, cpu, r.next, rows, choice, scratch));
     more = eini_rows_next(&r, index, rows);
   }
   return EIN_OK;
