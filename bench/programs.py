@@ -74,6 +74,22 @@ def torch_causal(Q, K, V):
                                                             is_causal=True)[0]
 
 
+def in_window(n):
+    s = np.arange(n)
+    return (s[None, :] <= s[:, None]) & (s[:, None] - s[None, :] < 256)
+
+
+def np_window(Q, K, V):
+    x = Q @ K.transpose(0, 2, 1) / np.float32(np.sqrt(Q.shape[2]))
+    return softmax(np.where(in_window(Q.shape[1]), x, np.float32(-np.inf))) @ V
+
+
+def torch_window(Q, K, V):
+    mask = torch.from_numpy(in_window(Q.shape[1]))
+    return torch.nn.functional.scaled_dot_product_attention(Q[None], K[None], V[None],
+                                                            attn_mask=mask)[0]
+
+
 def np_mlp(X, G, B, W, C, V, D):
     x = X - X.mean(-1, keepdims=True)
     h = (x / np.sqrt((x * x).mean(-1, keepdims=True) + np.float32(1e-5)) * G + B) @ W + C
@@ -125,7 +141,8 @@ CASES = [
     ("attention", dict(s=2048, t=2048, d=64, e=64), dict(Q="sd", K="td", V="te"), np_attention,
      torch_attention),
     *[(name, dict(h=h, s=s, t=s, d=d, e=d), dict(Q="hsd", K="htd", V="hte"), n, t)
-      for name, n, t in (("heads", np_heads, torch_heads), ("causal", np_causal, torch_causal))
+      for name, n, t in (("heads", np_heads, torch_heads), ("causal", np_causal, torch_causal),
+                         ("window", np_window, torch_window))
       for h, s, d in ((1, 512, 64), (1, 2048, 64), (1, 2048, 128), (1, 8192, 64), (16, 512, 64),
                       (16, 1000, 128), (8, 2048, 64))],
     ("mlp", dict(s=512, a=768, f=3072),

@@ -124,6 +124,7 @@ EINI_VAT static void EINI_PACK_FN(some)(const eini_gett_pack_arg *a, int64_t p, 
           EINI_PACK_ONE(src + r[i], a->col + q * EINI_PACK_N, a->nk - q * EINI_PACK_N);
 }
 
+// The next row is asked for: rows are often as far apart as pages, where prefetchers end.
 EINI_VAT static void EINI_PACK_FN(rows)(const eini_gett_pack_arg *a) {
   const int64_t *place = a->place, *row = a->row;
   const int64_t ng = a->np / EINI_PACK_G, whole = a->nk / EINI_PACK_N;
@@ -132,11 +133,14 @@ EINI_VAT static void EINI_PACK_FN(rows)(const eini_gett_pack_arg *a) {
     const int64_t *c = a->col + q * EINI_PACK_N;
     const EINI_PACK_S *src = (const EINI_PACK_S *)a->src, *s = EINI_PACK_N == 1 ? src + *c : src;
     EINI_PACK_T *d = (EINI_PACK_T *)a->dst + q * a->lanes;
-    for (int64_t g = 0; g < ng; g++)
+    const EINI_PACK_S *then = src + a->col[eini_min64((q + 1) * EINI_PACK_N, a->nk - 1)];
+    for (int64_t g = 0; g < ng; g++) {
+      EINI_FETCH(then + row[g * EINI_PACK_G]);
       if (flat[g]) EINI_PACK_FN(copy)(d + place[g], s + row[g * EINI_PACK_G], c);
       else
         for (int i = 0; i < EINI_PACK_G; i++)
           d[place[g] + i] = EINI_PACK_ONE(src + row[g * EINI_PACK_G + i], c, EINI_PACK_N);
+    }
   }
   for (int64_t p = 0; EINI_PACK_N > 1 && p < a->np; p += EINI_PACK_G)
     EINI_PACK_FN(some)(a, p, whole, (a->nk + EINI_PACK_N - 1) / EINI_PACK_N, 1);
