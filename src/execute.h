@@ -163,6 +163,19 @@ static int64_t eini_group_turn(int64_t u, int n) {
   return r < n ? r : 2 * (int64_t)n - 1 - r;
 }
 
+// Where block b is; returns the number of its variant.
+static int eini_group_at(const eini_group *g, int64_t b, int64_t *at) {
+  int number = 0;
+  for (int l = g->nloop - 1; l >= 0; l--) {
+    const int64_t n = eini_ceil_div(g->extent[l], g->block[l]);
+    at[l] = b % n * g->block[l];
+    if (l == g->along - 1) at[l] = eini_min64(at[l], g->extent[l] - g->block[l]);
+    b /= n;
+    number |= (at[l] >= g->edge[l]) << l;
+  }
+  return number;
+}
+
 // Where tasks of a block find what they refer to.
 static void eini_group_slots(const eini_exec *x, const eini_group_variant *v, int nloop,
                              const int64_t *at, char *local, char **slot) {
@@ -193,24 +206,16 @@ static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *s
   y.slot = (char **)(void *)eini_nest_carve(scratch, &used, (size_t)g->slots * sizeof(char *));
   char *known = (char *)eini_nest_carve(scratch, &used, g->known);
   const char *factor[EINI_MASK_FACTORS] = {NULL};
-  int begun = 0;                // a block along the innermost loop was computed
+  int begun = 0, again = 0;     // a block along the innermost loop was computed; the first one is
+                                //   to be, although a mask leaves it out
   if (g->known > 0) memset(known, 0, g->known);
   char *local = scratch + used, *rest = local + g->local_bytes;
   for (int64_t b = from; b < to; b++) {
-    int64_t left = b;
-    int number = 0;
     if (turns && eini_group_turn(b / step, t->parts) != part) {
       b += step - 1;
       continue;
     }
-    for (int l = inner; l >= 0; l--) {
-      const int64_t n = eini_ceil_div(g->extent[l], g->block[l]);
-      at[l] = left % n * g->block[l];
-      if (l == g->along - 1) at[l] = eini_min64(at[l], g->extent[l] - g->block[l]);
-      left /= n;
-      number |= (at[l] >= g->edge[l]) << l;
-    }
-    const eini_group_variant *v = &g->variant[number];
+    const eini_group_variant *v = &g->variant[eini_group_at(g, b, at)];
     const int last = at[inner] + g->block[inner] >= g->extent[inner];
     if (at[inner] == 0 || b == from) begun = 0;
     eini_group_slots(x, v, g->nloop, at, local, y.slot);
@@ -218,7 +223,13 @@ static ein_status eini_group_run(const eini_exec *x, const eini_task *t, char *s
     if (v->mask != NULL) {
       if (at[inner] == 0) eini_mask_begin(v->mask, y.slot, factor, known, g->known);
       block = eini_mask_state(v->mask, g->nloop, at, y.slot, known, at[inner] / g->block[inner]);
-      if (block == 0 && last && !begun) block = EINI_AT_MIXED;  // something is to fold
+      if (block == 0 && last && !begun && !again) {  // there is something to fold
+        again = 1;
+        b -= along;
+        continue;
+      }
+      if (block == 0 && again) block = EINI_AT_MIXED;
+      again = 0;
     }
     const int when = (begun ? EINI_AT_OTHERS : EINI_AT_FIRST) | (last ? EINI_AT_LAST : 0);
     begun |= block != 0;

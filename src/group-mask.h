@@ -19,6 +19,7 @@ typedef struct eini_mask_term {
 
 struct eini_mask {
   int nterm, nfactor, all;      // all: what all terms keep is kept
+  int none;                     // the mask ends before these blocks
   eini_mask_term term[EINI_MASK_TERMS];
   eini_mask_factor *factor;
 };
@@ -78,7 +79,8 @@ static ein_status eini_mask_lower(ein_plan *p, const eini_lowering *lo, const ei
   if (m == NULL) return EIN_ERR_NO_MEMORY;
   m->factor = EINI_NEW(&p->arena, eini_mask_factor, EINI_MASK_FACTORS);
   if (m->factor == NULL) return EIN_ERR_NO_MEMORY;
-  if (eini_bundle_at(w, b, b->from + b->mask - 1, number, &sub)) return EIN_OK;
+  m->none = eini_bundle_at(w, b, b->from + b->mask - 1, number, &sub) != 0;
+  if (m->none) return EIN_OK;
   m->nterm = b->mask_terms, m->all = b->mask_all;
   for (int k = 0; k < m->nterm; k++) {
     const int64_t *coef = b->mask_by + (int64_t)k * (s->nindex + 1);
@@ -166,7 +168,7 @@ static void eini_mask_begin(const eini_mask *m, char *const *slot, const char **
 // the innermost loop, 1 where its factors are finite, 2 where not, 0 where nobody has looked.
 static int eini_mask_state(const eini_mask *m, int nloop, const int64_t *at, char *const *slot,
                            char *known, int64_t i) {
-  int open = m->all, none = 0;
+  int open = m->all && !m->none, none = m->none;
   for (const eini_mask_term *t = m->term; t < m->term + m->nterm; t++) {
     int64_t by = 0;
     for (int l = 0; l < nloop; l++) by += at[l] * t->step[l];

@@ -396,8 +396,9 @@
 // GROUPS
 // Statements that follow each other run block by block where that is predicted to be faster: what
 // is between them is not stored. Sums and maxima may go on from block to block, also those of
-// exp(x - max), scaled when the maximum grows; what a mask, where(t <= s, x, -inf), leaves out is
-// not computed. Infinities and NaN stay. Quotients are divided behind the sums that read them.
+// exp(x - max), scaled when the maximum grows; blocks that a mask leaves out whole, as
+// where(t <= s and s - t < 256, x, -inf), are not computed. Infinities and NaN stay. Quotients are
+// divided behind the sums that read them.
 //
 // TUNING
 // A store is text: what was measured to be fastest (path, or one pass, and variant), one record a

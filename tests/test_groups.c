@@ -228,16 +228,17 @@ static void write_softmax(chain *c) {
                                       "where(t != s + 1 or b > 0, -inf, X[b,s,t])"};
   static const char *const made[] = {"W[t] * E[b,s,t]", "W[t] * E[b,s,t]^3", "E[b,s,t]^3 * W[t]",
                                      "W[t] * E[b,s,t]^2", "E[b,s,t] * E[b,s,t]"};
-  const int product = pick(2), scaled = pick(2), ends = pick(4);
+  const int product = pick(2), scaled = pick(2), ends = pick(4), t = 3 + pick(30);
+  const int some = pick(4) == 0 ? 1 + pick(t) : t;  // of the t
   memset(c, 0, sizeof *c);
   put(c, "input Q[b=%d,s=%d,d=%d], K[b,t=%d,d], V[b,t,e=%d], W[t]\n", 1 + pick(3), 2 + pick(12),
-      1 + pick(5), 3 + pick(30), 1 + pick(6));
+      1 + pick(5), t, 1 + pick(6));
   put(c, product ? "X[b,s,t] = sum[d](Q[b,s,d] * K[b,t,d])\n"
                  : "X[b,s,t] = Q[b,s,0] - 2 * K[b,t,0]\n");
-  put(c, "T[b,s,t] = %s\nM[b,s] = max[t](T[b,s,t])\nE[b,s,t] = exp(T[b,s,t] - M[b,s])\n",
+  put(c, "T[b,s,t=%d] = %s\nM[b,s] = max[t](T[b,s,t])\nE[b,s,t] = exp(T[b,s,t] - M[b,s])\n", some,
       masks[pick((int)(sizeof masks / sizeof *masks))]);
-  if (scaled) put(c, "F[b,s,t] = %s\n", made[pick(2) ? 0 : pick(5)]);
-  put(c, "L[b,s] = sum[t](E[b,s,t])\nZ[b,s,e] = sum[t](%s[b,s,t] * V[b,t,e])\n",
+  if (scaled) put(c, "F[b,s,t=%d] = %s\n", some, made[pick(2) ? 0 : pick(5)]);
+  put(c, "L[b,s] = sum[t](E[b,s,t])\nZ[b,s,e] = sum[t=%d](%s[b,s,t] * V[b,t,e])\n", some,
       scaled ? "F" : "E");
   put(c, "Y[b,s,e] = Z[b,s,e] / L[b,s]\n");
   if (ends == 1) put(c, "N[b,s] = M[b,s] + log(L[b,s])\n");
