@@ -9098,7 +9098,7 @@ static int eini_masked_take(eini_masked *w, const ein_map *m) {
       (to != EIN_F32 && to != EIN_F64) || !eini_masked_split(w, m->code) ||
       (w->x == NULL && type != to))
     return 0;
-  w->code.type = (ein_dtype)to;
+  w->code.type = (unsigned char)to;
   w->extent[0] = 1;
   memcpy(w->extent + 1, m->extent, (size_t)m->n * sizeof *m->extent);
   for (int s = 0; s <= m->nop; s++) {
