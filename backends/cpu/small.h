@@ -163,7 +163,17 @@ static double eini_dir_soa_cost(const eini_rated *cpu, const eini_dir_job *j, in
 
 enum { EINI_NEST_B, EINI_NEST_NT };  // words of ein_choice.state
 
-// What rates decide of a product: its side of lanes, and whether it goes past the caches.
+// Elements that a row of lanes, or rows that follow each other, store together.
+static double eini_dir_nest_piece(const eini_dir_index *lanes, const eini_dir_index *rows) {
+  const double run = eini_dir_out_run(lanes);
+  const int last = rows->n - 1;
+  const int goes_on = last >= 0 && run == (double)lanes->size &&
+                      (double)rows->stride[EINI_DIR_OUT][last] == run;
+  return goes_on ? run * (double)rows->extent[last] : run;
+}
+
+// What rates decide of a product: its side of lanes, and whether it goes past the caches, which
+// pieces shorter than lines do not.
 static void eini_dir_nest_decide(const eini_rated *cpu, const ein_contract *c, int64_t *s) {
   eini_dir_job j;
   eini_dir_init(&j, &cpu->is, c);
@@ -173,7 +183,11 @@ static void eini_dir_nest_decide(const eini_rated *cpu, const ein_contract *c, i
     s[EINI_NEST_B] = 0;
   const double rows = (double)j.x[EINI_DIR_M].size + (double)j.x[EINI_DIR_N].size;
   const double in = (double)j.x[EINI_DIR_B].size * (double)j.x[EINI_DIR_K].size * rows * j.unit;
-  s[EINI_NEST_NT] = c->plain_out && eini_cpu_past_with(cpu, eini_dir_out_bytes(&j), in);
+  const int b = s[EINI_NEST_B] != 0, lane = b ? EINI_DIR_N : EINI_DIR_M;
+  const double piece = eini_dir_nest_piece(&j.x[eini_dir_soa(&j) ? EINI_DIR_B : lane],
+                                           &j.x[b ? EINI_DIR_M : EINI_DIR_N]);
+  s[EINI_NEST_NT] = c->plain_out && piece * j.unit >= EINI_TURN_PIECE &&
+                    eini_cpu_past_with(cpu, eini_dir_out_bytes(&j), in);
 }
 
 // How to run: from the whole contraction and what was decided. 0: not this way
