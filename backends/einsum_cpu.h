@@ -320,6 +320,11 @@ static int eini_cpu_far(const eini_cpu *m, double bytes) {
   return bytes > 0.5 * eini_cpu_l3(m);
 }
 
+// The same of operands of a side, which may be blocks of larger tensors.
+static int eini_cpu_far_side(const eini_cpu *m, const ein_side *s, double bytes) {
+  return eini_cpu_far(m, fmax(bytes, s->whole));
+}
+
 // With the rates of one core, by table, or as a question about a plan gives them. Only planning
 // sees them: what they decide is in the choice, and a run decodes it.
 typedef struct eini_rated {
@@ -10656,7 +10661,8 @@ static int eini_dir_nest_init(eini_dir_nest *v, const eini_cpu *cpu, const ein_c
   v->packed = (v->b ? &c->q : &c->p)->form != EIN_FORM_PLAIN;
   if (v->run < n && v->run < 2 * j->kern->lanes && !v->soa) v->packed = 1;
   v->fetched = (v->a ? &c->q : &c->p)->form != EIN_FORM_PLAIN;
-  v->far = !v->packed && eini_cpu_far(cpu, (double)j->x[EINI_DIR_B].size * (double)n *
+  v->far = !v->packed && eini_cpu_far_side(cpu, v->b ? &c->q : &c->p,
+                                           (double)j->x[EINI_DIR_B].size * (double)n *
                                                (double)k->size * j->unit);
   v->nt = decided[EINI_NEST_NT] != 0;
   if (part != NULL) {
@@ -10973,7 +10979,8 @@ static int eini_dir_nest_plan(const eini_rated *cpu, const ein_contract *c, int 
   choice->traffic = eini_dir_nest_traffic(cpu, &v, in, out);
   // What comes from memory is asked for in bursts, which arithmetic waits for.
   const int plain = c->p.form == EIN_FORM_PLAIN && c->q.form == EIN_FORM_PLAIN;
-  const int large = plain && !v.soa && eini_cpu_far(&cpu->is, in + out);
+  const int large = plain && !v.soa &&
+                    eini_cpu_far(&cpu->is, fmax(in + out, c->p.whole + c->q.whole));
   seconds = eini_cpu_beside(seconds, move, v.far || large ? 1 : EINI_CPU_BESIDE);
   seconds += (v.soa ? 0 : batch * 3e-8) + 1e-7 + eini_dir_nest_walks(&v);
   eini_dir_init(j, &cpu->is, c);

@@ -226,8 +226,14 @@ static ein_status eini_contract_streams(const eini_lowering *lo, const eini_stmt
     t->contract->first[side] = stream;
     for (int k = 0; k < v[side].nop; k++, stream++) {
       const int op = v[side].op[k], value = -1 - op;
-      if (op < 0) eini_stream_iotas(lo, t, stream, 1, &value, NULL);
-      else EINI_TRY(eini_stream_tensor(lo, s, t, stream, s->operand[op], &s->proj[op], NULL));
+      if (op < 0) {
+        eini_stream_iotas(lo, t, stream, 1, &value, NULL);
+        continue;
+      }
+      EINI_TRY(eini_stream_tensor(lo, s, t, stream, s->operand[op], &s->proj[op], NULL));
+      if (lo->walk.nloop > 0 && !lo->local[s->operand[op]])
+        (side ? &t->contract->c.q : &t->contract->c.p)->whole +=
+            eini_tensor_bytes(&lo->g->tensor[s->operand[op]]);
     }
   }
   EINI_TRY(eini_epilogue_end(lo, s, f, &ep, t->contract->c.type, t));

@@ -286,6 +286,7 @@ typedef struct ein_side {
                   const int64_t *gap, void *out);
   void *user;
   const ein_code *code;         // what fill_fn makes
+  double whole;                 // bytes of the tensors that a group's loops take blocks of; else 0
 } ein_side;
 
 #define EIN_POINTS 1024     // points of one call of fill_fn and emit_fn at most

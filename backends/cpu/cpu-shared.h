@@ -125,6 +125,11 @@ static int eini_cpu_far(const eini_cpu *m, double bytes) {
   return bytes > 0.5 * eini_cpu_l3(m);
 }
 
+// The same of operands of a side, which may be blocks of larger tensors.
+static int eini_cpu_far_side(const eini_cpu *m, const ein_side *s, double bytes) {
+  return eini_cpu_far(m, fmax(bytes, s->whole));
+}
+
 // With the rates of one core, by table, or as a question about a plan gives them. Only planning
 // sees them: what they decide is in the choice, and a run decodes it.
 typedef struct eini_rated {

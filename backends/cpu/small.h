@@ -217,7 +217,8 @@ static int eini_dir_nest_init(eini_dir_nest *v, const eini_cpu *cpu, const ein_c
   v->packed = (v->b ? &c->q : &c->p)->form != EIN_FORM_PLAIN;
   if (v->run < n && v->run < 2 * j->kern->lanes && !v->soa) v->packed = 1;
   v->fetched = (v->a ? &c->q : &c->p)->form != EIN_FORM_PLAIN;
-  v->far = !v->packed && eini_cpu_far(cpu, (double)j->x[EINI_DIR_B].size * (double)n *
+  v->far = !v->packed && eini_cpu_far_side(cpu, v->b ? &c->q : &c->p,
+                                           (double)j->x[EINI_DIR_B].size * (double)n *
                                                (double)k->size * j->unit);
   v->nt = decided[EINI_NEST_NT] != 0;
   if (part != NULL) {
@@ -534,7 +535,8 @@ static int eini_dir_nest_plan(const eini_rated *cpu, const ein_contract *c, int 
   choice->traffic = eini_dir_nest_traffic(cpu, &v, in, out);
   // What comes from memory is asked for in bursts, which arithmetic waits for.
   const int plain = c->p.form == EIN_FORM_PLAIN && c->q.form == EIN_FORM_PLAIN;
-  const int large = plain && !v.soa && eini_cpu_far(&cpu->is, in + out);
+  const int large = plain && !v.soa &&
+                    eini_cpu_far(&cpu->is, fmax(in + out, c->p.whole + c->q.whole));
   seconds = eini_cpu_beside(seconds, move, v.far || large ? 1 : EINI_CPU_BESIDE);
   seconds += (v.soa ? 0 : batch * 3e-8) + 1e-7 + eini_dir_nest_walks(&v);
   eini_dir_init(j, &cpu->is, c);
