@@ -440,7 +440,8 @@ static const eini_cpu_family *const families[] = {&eini_dir_matvec, &eini_dir_do
                                                   &eini_lanes_batch};
 #define FAMILIES ((int)(sizeof families / sizeof families[0]))
 static long counts[FAMILIES], spreads;
-static long stored, past[2], joined[2];  // lanes stored where they belong; of both kinds of lanes
+static long stored, past[3], joined[2];  // lanes stored where they belong; of both kinds of lanes,
+                                         //   and of small products
 
 static void cut_one(int64_t size, int64_t grid, int64_t unit, int64_t *at, int *n) {
   *n = 0;
@@ -494,6 +495,22 @@ static void count_lanes(const eini_cpu_family *f, const ein_contract *c, const e
   }
 }
 
+// 0: a small product goes past the caches although less than two lines of a row lie together.
+static int long_enough(const eini_cpu_family *f, const ein_contract *c, const ein_choice *choice) {
+  const ein_axes *x[3] = {&c->m, &c->n, &c->batch};
+  const int64_t *stride[3] = {c->out_m, c->out_n, c->out_batch};
+  int64_t run = 1;
+  if (f != &eini_dir_small || choice->state[EINI_NEST_NT] == 0) return 1;
+  past[2]++;
+  for (int more = 1; more && run > 0;) {
+    more = 0;
+    for (int g = 0; g < 3; g++)
+      for (int i = 0; i < x[g]->n && !more; i++)
+        if (x[g]->extent[i] > 1 && stride[g][i] == run) run *= x[g]->extent[i], more = 1;
+  }
+  return run * (int64_t)ein_dtype_size(c->out_dtype) >= 128;
+}
+
 static int run_case(test_case *t, const eini_rated *cpu, int64_t number, const char *old,
                     const char *image) {
   const size_t bytes = (size_t)(t->out.count * (int)eini_dtype_bytes(t->c.type));
@@ -507,6 +524,7 @@ static int run_case(test_case *t, const eini_rated *cpu, int64_t number, const c
     counts[i]++;
     spreads += strcmp(choice.variant, "sums spread") == 0;
     count_lanes(families[i], &t->c, cpu, &choice);
+    bad = !long_enough(families[i], &t->c, &choice);
     region scratch = region_new((choice.scratch + 63) / 64 * 64, 1);
     for (int whole = 1; whole >= 0 && !bad; whole--) {
       memcpy(t->out.mem.data, old, bytes);
@@ -639,13 +657,13 @@ int main(int argc, char **argv) {
   for (int i = 0; i < FAMILIES; i++) printf("%s %ld ", families[i]->name, counts[i]);
   const int none = spreads == 0 || counts[FAMILIES - 2] == 0 || counts[FAMILIES - 1] == 0 ||
                    stored == 0 || stored == counts[FAMILIES - 2] || joined[0] + joined[1] == 0 ||
-                   (EINI_STREAM_LINE > 0 && past[0] + past[1] == 0);
+                   (EINI_STREAM_LINE > 0 && (past[0] + past[1] == 0 || past[2] == 0));
   if (count >= 1000 && only < 0 && none) {
-    printf("\nno sums over short runs, or no pieces turned to lanes\n");
+    printf("\nno sums over short runs, no pieces turned to lanes, or none past the caches\n");
     return 1;
   }
-  printf("sums spread %ld, lanes stored at once %ld, past the caches %ld and %ld, joined %ld and "
-         "%ld\nok %lld cases\n", spreads, stored, past[0], past[1], joined[0], joined[1],
-         (long long)count);
+  printf("sums spread %ld, lanes stored at once %ld, past the caches %ld and %ld, small %ld, "
+         "joined %ld and %ld\nok %lld cases\n", spreads, stored, past[0], past[1], past[2], joined[0],
+         joined[1], (long long)count);
   return 0;
 }
