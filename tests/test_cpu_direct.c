@@ -663,7 +663,7 @@ int main(int argc, char **argv) {
     return 1;
   }
   printf("sums spread %ld, lanes stored at once %ld, past the caches %ld and %ld, small %ld, "
-         "joined %ld and %ld\nok %lld cases\n", spreads, stored, past[0], past[1], past[2], joined[0],
-         joined[1], (long long)count);
+         "joined %ld and %ld\nok %lld cases\n",
+         spreads, stored, past[0], past[1], past[2], joined[0], joined[1], (long long)count);
   return 0;
 }
