@@ -108,28 +108,41 @@ static ein_status eini_mask_lower(ein_plan *p, const eini_lowering *lo, const ei
 
 // ---- runs ----
 
-// Runs of EINI_LANES at a time, so that compilers use vectors.
+// Runs of EINI_LANES at a time, of a length that is known, so that compilers use vectors: the top
+// bit of `bad` is set where the exponent is that of infinities and NaN.
+static void eini_finite_see32(const uint32_t *x, uint32_t *bad) {
+  for (int k = 0; k < EINI_LANES; k++) bad[k] |= (x[k] & 0x7f800000u) + 0x800000u;
+}
+
 static int eini_finite_f32(int64_t n, const char *p) {
-  uint32_t x[EINI_LANES], bad = 0;
-  for (int64_t i = 0; i < n; i += EINI_LANES, p += sizeof x) {
-    const int64_t some = eini_min64(EINI_LANES, n - i);
-    memset(x, 0, sizeof x);
-    memcpy(x, p, (size_t)some * sizeof *x);
-    for (int k = 0; k < EINI_LANES; k++) bad |= ((x[k] & 0x7f800000u) + 0x800000u) & 0x80000000u;
+  uint32_t x[EINI_LANES], bad[EINI_LANES] = {0}, any = 0;
+  for (; n >= EINI_LANES; n -= EINI_LANES, p += sizeof x) {
+    memcpy(x, p, sizeof x);
+    eini_finite_see32(x, bad);
   }
-  return bad == 0;
+  memset(x, 0, sizeof x);
+  memcpy(x, p, (size_t)n * sizeof *x);
+  eini_finite_see32(x, bad);
+  for (int k = 0; k < EINI_LANES; k++) any |= bad[k];
+  return any >> 31 == 0;
+}
+
+static void eini_finite_see64(const uint64_t *x, uint64_t *bad) {
+  const uint64_t all = (uint64_t)0x7ff << 52;
+  for (int k = 0; k < EINI_LANES; k++) bad[k] |= (x[k] & all) + ((uint64_t)1 << 52);
 }
 
 static int eini_finite_f64(int64_t n, const char *p) {
-  const uint64_t all = (uint64_t)0x7ff << 52;
-  uint64_t x[EINI_LANES], bad = 0;
-  for (int64_t i = 0; i < n; i += EINI_LANES, p += sizeof x) {
-    const int64_t some = eini_min64(EINI_LANES, n - i);
-    memset(x, 0, sizeof x);
-    memcpy(x, p, (size_t)some * sizeof *x);
-    for (int k = 0; k < EINI_LANES; k++) bad |= ((x[k] & all) + ((uint64_t)1 << 52)) >> 63;
+  uint64_t x[EINI_LANES], bad[EINI_LANES] = {0}, any = 0;
+  for (; n >= EINI_LANES; n -= EINI_LANES, p += sizeof x) {
+    memcpy(x, p, sizeof x);
+    eini_finite_see64(x, bad);
   }
-  return bad == 0;
+  memset(x, 0, sizeof x);
+  memcpy(x, p, (size_t)n * sizeof *x);
+  eini_finite_see64(x, bad);
+  for (int k = 0; k < EINI_LANES; k++) any |= bad[k];
+  return any >> 63 == 0;
 }
 
 // Are all elements of a factor's block at p finite?

@@ -266,8 +266,8 @@ static void test_softmax(const chain *c, int64_t cache, seen *s) {
   for (int k = 1; k < 3 && plan[0] != NULL && plan[k] != NULL; k++) {
     fill(plan[0], &a);
     fill(plan[k], &b);
-    if (pick(3) == 0) ((double *)a.in[pick(2)])[0] = odd[pick(5)];
-    if (pick(9) == 0) ((double *)a.in[pick(2)])[0] = odd[0] - odd[0];
+    if (pick(3) == 0) ((double *)a.in[pick(a.nin)])[pick(2)] = odd[pick(5)];
+    if (pick(9) == 0) ((double *)a.in[pick(a.nin)])[pick(2)] = odd[0] - odd[0];
     memset(&run, 0, sizeof run);
     run.in = (const void *const *)a.in;
     run.out = a.out;
