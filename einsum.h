@@ -21498,7 +21498,7 @@ static void eini_mask_begin(const eini_mask *m, char *const *slot, const char **
 // the innermost loop, 1 where its factors are finite, 2 where not, 0 where nobody has looked.
 static int eini_mask_state(const eini_mask *m, int nloop, const int64_t *at, char *const *slot,
                            char *known, int64_t i) {
-  int open = m->all && !m->none, none = m->none;
+  int open = m->all, none = m->none;  // all is 0 where none is not
   for (const eini_mask_term *t = m->term; t < m->term + m->nterm; t++) {
     int64_t by = 0;
     for (int l = 0; l < nloop; l++) by += at[l] * t->step[l];

@@ -188,8 +188,9 @@ static int eini_masked_take(eini_masked *w, const ein_map *m) {
   if (m->nvalue == 0 || m->nvalue > EINI_MASKED_VALUES || m->fold != EIN_FOLD_NONE) return 0;
   if (m->store != NULL || m->n == 0 || m->n > EINI_TURNED_LOOPS || m->nop > EINI_ROW_REGS ||
       (to != EIN_F32 && to != EIN_F64) || !eini_masked_split(w, m->code) ||
-      (w->x == NULL && type != to))
+      (w->x == NULL ? type != to : type != EIN_F32 && type != EIN_F64 && type != EIN_I64))
     return 0;
+  if (type == EIN_I64 && (w->x->param >= 0 || w->c->param >= 0)) return 0;  // cut to integers
   w->code.type = (unsigned char)to;
   w->extent[0] = 1;
   memcpy(w->extent + 1, m->extent, (size_t)m->n * sizeof *m->extent);
@@ -340,7 +341,8 @@ static void eini_masked_begin(eini_masked *w, const ein_map *m) {
     const ein_fill *f = k ? w->x : w->c;
     const double c = f == NULL ? 0 : f->param >= 0 ? m->param[f->param].re
                      : f->type == EIN_I64 ? (double)f->ival : f->re;
-    const float single = (float)c;
+    // Rounded once.
+    const float single = f != NULL && f->type == EIN_I64 ? (float)f->ival : (float)c;
     for (int64_t at = 0; f != NULL && at < EINI_ROW_BLOCK; at += w->size)
       memcpy(w->block[k] + at, w->size == 4 ? (const void *)&single : (const void *)&c,
              (size_t)w->size);
