@@ -280,7 +280,7 @@ int main(int argc, char **argv) {
     ein_ctx *ctx = NULL;
     ein_ctx_desc desc;
     ein_kernels here;
-    int64_t taken = 0, wrong = 0;
+    int64_t taken = 0, wrong = 0, joined = 0, constant = 0;
     if (ein_cpu_create(&machine, NULL, &cpu) != EIN_OK) continue;
     memset(&desc, 0, sizeof desc);
     CHECK(ein_cpu_use(cpu, &desc) == EIN_OK);
@@ -298,8 +298,11 @@ int main(int argc, char **argv) {
       masked_text(&p, text, sizeof text);
       const int took = masked_run(ctx, &p, text);
       taken += took > 0, wrong += took < 0;
+      joined += took > 0 && p.terms > 1, constant += took > 0 && p.x == 5;
     }
-    printf("  %s: %d of %d masked; %d parts in place\n", isa[i], (int)taken, (int)count, in_place);
+    printf("  %s: %d of %d masked, %d of several comparisons, %d of constants; %d parts in place\n",
+           isa[i], (int)taken, (int)count, (int)joined, (int)constant, in_place);
+    CHECK(joined > count / 20 && constant > count / 20);
     CHECK(in_place > count / 10);
     CHECK(taken > (i == 0 ? count / 8 : count / 3));  // without vectors copies alone
     ein_ctx_destroy(ctx);
