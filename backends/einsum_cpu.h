@@ -7457,19 +7457,21 @@ static int eini_gett_least_axis(const ein_axes *x, const int64_t *stride) {
   return r;
 }
 
-// Boxes for a V of few panels: U, used once or twice, is read where it is, in even steps along K.
+// Boxes for a V of few panels: U, used a few times, is read where it is, in even steps along K.
 static int eini_gett_in_place(const eini_cpu *cpu, eini_gett_sketch *p) {
   const eini_gett_kit *kit = &p->kit;
   const int64_t size = kit->size, all_v = eini_gett_product(p->vx->n, p->vx->extent);
   const int64_t all_u = eini_gett_product(p->ux->n, p->ux->extent);
   const int64_t wide = eini_up(all_v, kit->w);
   if (p->ordered || kit->cols > 1 || kit->parts != 1 || p->u->form != EIN_FORM_PLAIN || p->past ||
-      !p->direct || p->vx->n == 0 || wide > 2 * kit->nv * kit->w || all_u < 2 * kit->nu)
+      !p->direct || p->vx->n == 0 || all_u < 2 * kit->nu)
     return 0;
   eini_gett_sketch t = *p;
   const int along = eini_gett_unit_axis(p->u, p->u->row, p->ux);
   const int x = eini_gett_least_axis(p->kx, p->u->k[0]);
   if (x < 0 || (along < 0 && p->u->k[0][x] != 1)) return 0;
+  // Along K its lines are read whole, from the first cache when again; along U parts of more lines.
+  if (wide > (along < 0 ? 4 : 2) * kit->nv * kit->w) return 0;
   int64_t most_u = eini_max64(cpu->l2 / 4 / (wide * size), 4 * kit->nu);
   const int last = p->ux->n - 1;
   eini_gett_fit(p->ux->n, p->ux->extent, NULL, t.box_u, most_u, along, last, most_u, kit->nu);
@@ -9348,6 +9350,17 @@ typedef struct eini_dir_dots {
   char *sums;
 } eini_dir_dots;
 
+// Of each row r, y[r * ystep + i] (+)= sum over j of x[r * xstep + j] * a[j][i]; steps in bytes.
+// first: y is not read. y is read and written in whole vectors.
+typedef struct eini_dir_axpys {
+  int64_t n, rows;
+  int first;
+  int64_t xstep, ystep;
+  const char *const *a;
+  const char *x;
+  char *y;
+} eini_dir_axpys;
+
 // Runs of products: y[r * step + i] = a[aoff[r] + i * sa] * b[boff[r] + i * sb]; the steps sa and
 // sb are 0 or 1; one of them is 1, or len is.
 typedef struct eini_dir_mul {
@@ -9408,11 +9421,9 @@ typedef struct eini_dir_kern {
   void (*axpy[4])(int64_t n, int first, const char *const *a, const void *x, void *y);
   // of one row that comes from memory
   void (*axpy_far)(int64_t n, int first, const char *const *a, const void *x, void *y);
-  // the same for x and x2, g: 1 8
-  void (*axpy2_1)(int64_t n, int first, const char *const *a, const void *x, const void *x2,
-                  void *y, void *y2);
-  void (*axpy2_8)(int64_t n, int first, const char *const *a, const void *x, const void *x2,
-                  void *y, void *y2);
+  // the same of several y and x: with one column, and with 1 << columns
+  int columns;
+  void (*axpys[2])(const eini_dir_axpys *d);
   void (*dots1)(const eini_dir_dots *d), (*dots4)(const eini_dir_dots *d);
   // one row; far: both operands come from memory, and the first lanes of the sums are written
   void (*dot_long)(const eini_dir_dots *d), (*dot_far)(const eini_dir_dots *d);
@@ -9905,24 +9916,28 @@ static void eini_dir_carve_job(eini_dir_job *j, char *base, size_t *used) {
 
 // ================================================================================================
 // >>matvec  matrix-vector products, dot and inner products
-// One side is a matrix, the other depends on k only. The matrix is read once, in place: along k as
-// dot products of several rows at once, or along its rows as sums of several of its columns, with
-// a block of the output in the first-level cache. Whatever has no unit steps is fetched.
+// One side is a matrix, the other depends on k only, or has few rows. The matrix is read once, in
+// place, along k as dot products of several rows, or along its rows as sums of several columns,
+// with those of all vectors in the first- or second-level cache. What has no unit steps is fetched.
 // ================================================================================================
 
 #define EINI_DIR_ROWS 512    // rows of a block
 #define EINI_DIR_KB 4096     // k of a block
 #define EINI_DIR_Y 16384     // bytes of a block of the output
 #define EINI_DIR_COLUMNS 4   // short columns that are asked for ahead
+#define EINI_DIR_VECTORS 16  // at most; more are a matrix
 
 typedef struct eini_dir_mv {
   eini_dir_job j;
-  int group, a, x;             // group of the rows; first streams of the matrix and the vector
+  int group, other, a, x;      // groups of the rows and of the vectors; first streams of the
+                               // matrix and the vectors
   int by_rows, fetch, direct;  // along k; the matrix is fetched; the vector is read in place
   int one, far;                // a single row; it, or short rows, come from memory
   int log;                     // of the number of columns at once
   int apart;                   // short columns come from memory, and do not follow each other
-  int64_t block;               // bytes of a block of the output, by columns
+  int64_t vectors;             // how many
+  int64_t block, pitch;        // bytes of a block of the output by columns, and from one vector's
+                               // to the next
   int64_t run, kb;             // contiguous elements of the matrix
   char *xv, *xs, *y, *y2, *av, *sums;
   int64_t *row, *koff;
@@ -9955,6 +9970,11 @@ static void eini_dir_mv_streams(eini_dir_mv *v, const eini_cpu *cpu, int64_t ste
   v->log = 3;
   v->apart = 0;
   v->block = EINI_DIR_Y;
+  if (v->vectors > 1) {  // far: as long runs as sums in the second-level cache allow
+    const int64_t sums = (far ? cpu->l2 / 2 : EINI_DIR_Y) / v->vectors;
+    v->block = eini_max64(EINI_DIR_Y / 8, eini_min64(run, sums));
+    return;
+  }
   if (!far || v->by_rows || v->run < 4 * j->kern->lanes) return;
   if (run <= cpu->l1 / 4) {
     v->log = 0;
@@ -9971,8 +9991,10 @@ static void eini_dir_mv_init(eini_dir_mv *v, const eini_cpu *cpu, const ein_cont
   eini_dir_job *j = &v->j;
   const eini_dir_index *k = &j->x[EINI_DIR_K];
   eini_dir_init(j, cpu, c);
-  const int swap = j->x[EINI_DIR_M].size == 1 && j->x[EINI_DIR_N].size != 1;
+  const int swap = j->x[EINI_DIR_M].size < j->x[EINI_DIR_N].size;
   v->group = swap ? EINI_DIR_N : EINI_DIR_M;
+  v->other = swap ? EINI_DIR_M : EINI_DIR_N;
+  v->vectors = j->x[v->other].size;
   v->a = swap ? EINI_DIR_OPS : 0;
   v->x = EINI_DIR_OPS - v->a;
   eini_dir_index *r = &j->x[v->group];
@@ -9988,7 +10010,7 @@ static void eini_dir_mv_init(eini_dir_mv *v, const eini_cpu *cpu, const ein_cont
   v->by_rows = v->fetch || m == 1 || krun >= rrun;
   if (m == 1 && krun == 1) v->fetch = 1;
   v->run = v->by_rows ? (v->fetch ? k->size : krun) : rrun;
-  v->direct = v->by_rows && j->planes == 1 && vec->form == EIN_FORM_PLAIN &&
+  v->direct = v->by_rows && v->vectors == 1 && j->planes == 1 && vec->form == EIN_FORM_PLAIN &&
               eini_dir_run(k, v->x, 1) == k->size;
   v->kb = v->fetch ? EIN_POINTS : EINI_DIR_KB;
   if (v->direct && m == 1 && !v->fetch && v->run == k->size) v->kb *= 16;
@@ -10006,20 +10028,20 @@ static size_t eini_dir_mv_carve(eini_dir_mv *v, char *base) {
   const int64_t kb = eini_min64(v->kb, EINI_DIR_KB);
   size_t used = 0;
   eini_dir_carve_job(j, base, &used);
-  v->xv = (char *)eini_carve(base, &used, v->direct ? 0 : kb * j->unit, 1);
+  v->xv = (char *)eini_carve(base, &used, v->direct ? 0 : v->vectors * kb * j->unit, 1);
   v->xs = (char *)eini_carve(base, &used, j->planes == 2 ? kb * j->unit : 0, 1);
   v->koff = (int64_t *)eini_carve(base, &used, kb * 8, 1);
   v->row = (int64_t *)eini_carve(base, &used, EINI_DIR_ROWS * 8, 1);
   v->sums = (char *)eini_carve(base, &used, 2 * 4 * 64, 1);
-  const int64_t block = eini_max64(eini_up(v->block, 64), EINI_DIR_ROWS * j->unit);
-  v->y = (char *)eini_carve(base, &used, block, 1);
+  v->pitch = eini_max64(eini_up(v->block, 64), EINI_DIR_ROWS * j->unit);
+  v->y = (char *)eini_carve(base, &used, v->vectors * v->pitch, 1);
   v->y2 = (char *)eini_carve(base, &used, j->planes == 2 ? EINI_DIR_Y : 0, 1);
   v->av = (char *)eini_carve(base, &used, v->fetch ? 4 * kb * j->unit : 0, 1);
   return used;
 }
 
-// Store `n` values at rows from r on, in the order of the group.
-static void eini_dir_mv_put(eini_dir_mv *v, int64_t r, int64_t n, const char *y) {
+// Store `n` values of a vector at rows from r on, in the order of the group.
+static void eini_dir_mv_put(eini_dir_mv *v, int64_t r, int64_t n, int64_t vector, const char *y) {
   eini_dir_job *j = &v->j;
   const eini_dir_index *x = &j->x[v->group];
   const int last = x->n - 1;
@@ -10028,23 +10050,23 @@ static void eini_dir_mv_put(eini_dir_mv *v, int64_t r, int64_t n, const char *y)
     run = n - i;
     if (last > 0) run = eini_min64(run, x->extent[last] - (r + i) % x->extent[last]);
     for (int e = 0; e <= j->c->nextra; e++) {
-      off[e] = eini_dir_offset(x, EINI_DIR_OUT + e, r + i);
+      off[e] = eini_dir_offset(x, EINI_DIR_OUT + e, r + i) +
+               eini_dir_offset(&j->x[v->other], EINI_DIR_OUT + e, vector);
       step[e] = last < 0 ? 0 : x->stride[EINI_DIR_OUT + e][last];
     }
     eini_dir_put(j, run, y + i * j->unit, off, step);
   }
 }
 
-// The vector at k from k0; complex by rows: and with its parts swapped; complex by columns: real
+// The vectors at k from k0; complex by rows: and with its parts swapped; complex by columns: real
 // parts in xv and imaginary parts in xs.
 static const char *eini_dir_mv_x(eini_dir_mv *v, int64_t k0, int64_t kn) {
   eini_dir_job *j = &v->j;
-  const eini_dir_index none = {0, 1, {0}, {{0}}};
   const int z = j->kern->size;
   if (v->direct) {
     return j->at[v->x] + eini_dir_offset(&j->x[EINI_DIR_K], v->x, k0) * j->unit;
   }
-  eini_dir_fetch(j, v->x, &none, 0, 1, &j->x[EINI_DIR_K], k0, kn, kn, v->xv);
+  eini_dir_fetch(j, v->x, &j->x[v->other], 0, v->vectors, &j->x[EINI_DIR_K], k0, kn, kn, v->xv);
   if (j->planes == 1) return v->xv;
   for (int64_t k = 0; k < kn; k++) {
     char t[8];
@@ -10126,28 +10148,34 @@ static void eini_dir_mv_by_rows(eini_dir_mv *v) {
       }
       eini_dir_mv_dots(v, r, rn, k, kn, xv, runs);
     }
-    eini_dir_mv_put(v, r, rn, v->y);
+    eini_dir_mv_put(v, r, rn, 0, v->y);
   }
 }
 
-// y[0 .. n) (+)= columns k of the block at a, several at a time
+// y[0 .. n) (+)= columns k of the block at a, several at a time. Complex products are those with
+// two vectors, of real parts and of imaginary ones.
 static void eini_dir_mv_axpy(eini_dir_mv *v, const char *a, int64_t n, int64_t kn, int first) {
   const eini_dir_job *j = &v->j;
   const eini_dir_kern *t = j->kern;
+  const int several = v->vectors > 1 || j->planes == 2;
+  eini_dir_axpys d = {n * j->planes, v->vectors * j->planes, 0, kn * t->size, v->pitch, NULL, NULL,
+                      v->y};
+  if (j->planes == 2) d.xstep = v->xs - v->xv, d.ystep = v->y2 - v->y;
   for (int64_t k = 0; k < kn;) {
-    const int64_t left = kn - k, z = k * t->size;
-    const int some = left >= 8 ? 3 : j->planes == 2 ? 0 : left >= 4 ? 2 : left >= 2;
-    const int log = some < v->log ? some : v->log;
-    const int zero = first && k == 0;
+    const int64_t left = kn - k;
+    const int most = several ? t->columns : v->log;
+    int log = left >= 8 ? 3 : left >= 4 ? 2 : left >= 2;
+    if (log > most) log = most;
+    if (several && log < most) log = 0;
     const char *col[8];
     for (int i = 0; i < 1 << log; i++) col[i] = a + v->koff[k + i] * j->unit;
     for (int64_t b = 0; v->apart && left > EINI_DIR_COLUMNS && b < n * j->unit; b += 64)
       EINI_FETCH((uintptr_t)a + (uintptr_t)(v->koff[k + EINI_DIR_COLUMNS] * j->unit + b));
-    if (j->planes == 1) {
-      (v->log > 0 ? t->axpy[log] : t->axpy_far)(n, zero, col, v->xv + z, v->y);
-    } else {
-      (log ? t->axpy2_8 : t->axpy2_1)(2 * n, zero, col, v->xv + z, v->xs + z, v->y, v->y2);
-    }
+    d.first = first && k == 0;
+    d.a = col;
+    d.x = v->xv + k * t->size;
+    if (several) t->axpys[log > 0](&d);
+    else (v->log > 0 ? t->axpy[log] : t->axpy_far)(n, d.first, col, d.x, v->y);
     k += 1 << log;
   }
 }
@@ -10159,7 +10187,7 @@ static void eini_dir_mv_by_columns(eini_dir_mv *v) {
   for (int64_t r = 0, rn; r < rows->size; r += rn) {
     const char *a = j->at[v->a] + eini_dir_offset(rows, v->a, r) * j->unit;
     rn = eini_min64(most, v->run - r % v->run);
-    if (x->size == 0) memset(v->y, 0, (size_t)(rn * j->unit));
+    if (x->size == 0) memset(v->y, 0, (size_t)(v->vectors * v->pitch));
     if (x->size == 0 && j->planes == 2) memset(v->y2, 0, (size_t)(rn * j->unit));
     for (int64_t k = 0, kn; k < x->size; k += kn) {
       kn = eini_min64(v->kb, x->size - k);
@@ -10172,7 +10200,7 @@ static void eini_dir_mv_by_columns(eini_dir_mv *v) {
     if (j->planes == 2) {
       j->kern->join(rn, v->y, v->y2, eini_dir_conj(j, v->a), eini_dir_conj(j, v->x));
     }
-    eini_dir_mv_put(v, r, rn, v->y);
+    for (int64_t i = 0; i < v->vectors; i++) eini_dir_mv_put(v, r, rn, i, v->y + i * v->pitch);
   }
 }
 
@@ -10221,30 +10249,44 @@ static double eini_dir_threads(const ein_choice *choice, int width) {
   return most < 1 ? 1 : most < (double)width ? most : (double)width;
 }
 
+// Of several vectors, in `calls` of some vectors of columns: these are read, sums are read and
+// written, and products are added at less than the peak, as each waits for the one before; results
+// are written.
+static double eini_dir_mv_several(const eini_dir_mv *v, const eini_rated *cpu, double calls,
+                                  double vectors, double peak) {
+  const eini_dir_kern *t = v->j.kern;
+  const double rows = (double)v->vectors, sums = rows * vectors * t->lanes * t->size;
+  const double out = 2 * eini_dir_out_bytes(&v->j);
+  return 1.4 * peak + calls * vectors * 10 / cpu->hz + out / eini_cpu_bw(cpu, out) +
+         calls * sums / eini_cpu_bw(cpu, rows * (double)v->block);
+}
+
 static int eini_dir_mv_plan(const eini_rated *cpu, const ein_contract *c, int width,
                             ein_choice *choice) {
   eini_dir_mv v;
   eini_dir_job *j = &v.j;
   if (!eini_dir_able(&cpu->is, c)) return 0;
   eini_dir_mv_init(&v, &cpu->is, c, NULL);
-  if (j->x[EINI_DIR_M].size != 1 && j->x[EINI_DIR_N].size != 1) return 0;
-  if (j->x[EINI_DIR_K].size < 2) return 0;
+  const int several = v.vectors > 1;
+  if (several && (v.vectors > EINI_DIR_VECTORS || v.by_rows || j->planes == 2)) return 0;
+  if (v.vectors < 1 || j->x[EINI_DIR_K].size < 2) return 0;
   const double batch = (double)j->x[EINI_DIR_B].size, m = (double)j->x[v.group].size;
   const double k = (double)j->x[EINI_DIR_K].size;
   double bytes = batch * (m + v.one) * k * j->unit;
   if (v.by_rows && !v.fetch && m > 1)  // a pass for each row brings whole lines for short runs
     bytes *= fmax(1, EINI_LINE_BYTES / (double)(v.run * j->unit));
-  const double flops = 2 * batch * m * k * j->planes * j->planes;
-  double seconds = bytes / eini_cpu_bw(cpu, bytes), peak = flops / eini_dir_peak(cpu, c->type);
-  if (peak > seconds) seconds = peak;
+  const double flops = 2 * batch * m * k * j->planes * j->planes * (double)v.vectors;
+  const double peak = flops / eini_dir_peak(cpu, c->type), read = bytes / eini_cpu_bw(cpu, bytes);
+  double seconds = fmax(read, peak);
   if (!v.by_rows) {  // eight at a time, each vector of their sum waits for the eight before
     const double calls = batch * ceil(k / 8), vectors = ceil(m / j->kern->lanes);
-    seconds = fmax(seconds, calls * (40 + 16 * vectors) / cpu->hz);
+    seconds = several ? fmax(read, eini_dir_mv_several(&v, cpu, calls, vectors, peak))
+                      : fmax(seconds, calls * (40 + 16 * vectors) / cpu->hz);
   }
   if (v.fetch) seconds += batch * m * k * 2e-9;
   if (!v.by_rows && v.run < 8) seconds += batch * m * k / (double)v.run * 1e-9;
   if (!v.direct) seconds += batch * k * 1e-9;
-  seconds += batch * (1e-7 + m * (v.by_rows ? 5e-9 : 1e-9));
+  seconds += batch * (1e-7 + m * (v.by_rows ? 5e-9 : several ? 0 : 1e-9));
   eini_dir_grid(&j->x[EINI_DIR_B], 1, &choice->grid[0], &choice->unit[0]);
   choice->unit[0] = 1;
   choice->grid[0] = j->x[EINI_DIR_B].size;
@@ -10254,7 +10296,7 @@ static int eini_dir_mv_plan(const eini_rated *cpu, const ein_contract *c, int wi
   eini_dir_grid(&j->x[v.group], v.by_rows ? 16 : 256, &choice->grid[g], &choice->unit[g]);
   choice->seconds = cpu->call + seconds / eini_dir_threads(choice, width);
   choice->scratch = eini_dir_mv_carve(&v, NULL);
-  eini_cpu_name(choice, v.by_rows ? "matvec rows" : "matvec columns");
+  eini_cpu_name(choice, several ? "matvec several" : v.by_rows ? "matvec rows" : "matvec columns");
   return 1;
 }
 
@@ -12394,6 +12436,7 @@ static void eini_dir_sums_init(eini_dir_sums *s, const eini_cpu *cpu, const ein_
   const eini_dir_index *k = &j->x[EINI_DIR_K];
   eini_dir_init(j, cpu, c);
   s->mv.group = c->p.nop > 0 ? EINI_DIR_M : EINI_DIR_N;
+  s->mv.other = EINI_DIR_M + EINI_DIR_N - s->mv.group;
   s->mv.a = c->p.nop > 0 ? 0 : EINI_DIR_OPS;
   s->mv.x = EINI_DIR_OPS - s->mv.a;
   eini_dir_sort(&j->x[EINI_DIR_K], s->mv.a);
@@ -12538,7 +12581,7 @@ static ein_status eini_dir_sums_run(const eini_cpu *cpu, const ein_contract *c,
       else eini_dir_sums_block(&s, x, 0, m->n > 0 ? m->extent[0] : 1);
       if (s.spread > 0) eini_dir_sums_gather(&s, rn);
       else eini_dir_sums_end(&s, rn, s.along, s.sums, s.mv.y);
-      eini_dir_mv_put(&s.mv, r, rn, s.mv.y);
+      eini_dir_mv_put(&s.mv, r, rn, 0, s.mv.y);
     }
   }
   return EIN_OK;
@@ -12564,7 +12607,7 @@ static int eini_dir_sums_plan(const eini_rated *cpu, const ein_contract *c, int 
   const eini_dir_index *m = &j->x[s.mv.group], *k = &j->x[EINI_DIR_K];
   const eini_dir_index *in = s.along ? k : m;
   if (j->planes > 1 || k->size < 2 || in->n == 0) return 0;
-  if (j->x[EINI_DIR_M + EINI_DIR_N - s.mv.group].size != 1) return 0;
+  if (j->x[s.mv.other].size != 1) return 0;
   const double batch = (double)j->x[EINI_DIR_B].size, all = batch * (double)m->size;
   int64_t run = in->extent[in->n - 1];
   if (in->stride[s.mv.a][in->n - 1] != eini_max64(s.spread, 1)) return 0;

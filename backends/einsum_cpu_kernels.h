@@ -809,44 +809,52 @@ EINI_VAT EINI_INLINE void EINI_FN(dir_axpy)(const int G, const int U, int64_t n,
 #undef EINI_DIR_BEGIN
 #undef EINI_DIR_A
 
-// The same for two vectors x at once, the second with sums in the second y.
-#define EINI_DIR_A(i)                             \
-  a[i] = (const EINI_VU *)ap[i];                  \
-  x[i] = EINI_VSET(((const EINI_VU *)xp)[i]); \
-  z[i] = EINI_VSET(((const EINI_VU *)xbp)[i]);
-#define EINI_DIR_ADD(i)                       \
-  u = EINI_VFMA(x[i], EINI_VLOAD(a[i] + l), u); \
-  v = EINI_VFMA(z[i], EINI_VLOAD(a[i] + l), v);
-#define EINI_DIR_ADDM(i)                          \
-  u = EINI_VFMA(x[i], EINI_VLOADM(a[i] + l, m), u); \
-  v = EINI_VFMA(z[i], EINI_VLOADM(a[i] + l, m), v);
-EINI_VAT EINI_INLINE void EINI_FN(dir_axpy2)(const int G, int64_t n, int first,
-                                             const char *const *ap, const void *xp,
-                                             const void *xbp, void *yp, void *ybp) {
-  EINI_VU *y = (EINI_VU *)yp, *yb = (EINI_VU *)ybp;
-  const EINI_V zero = EINI_VSET(0);
-  const EINI_VU *a[8];
-  EINI_V x[8], z[8];
-  EINI_FIRST(G, EINI_DIR_A)
-  int64_t l = 0;
-  for (; l + EINI_VW <= n; l += EINI_VW) {
-    EINI_V u = zero, v = zero;
-    if (!first) u = EINI_VLOAD(y + l), v = EINI_VLOAD(yb + l);
-    EINI_FIRST(G, EINI_DIR_ADD)
-    EINI_VSTORE(y + l, u);
-    EINI_VSTORE(yb + l, v);
+// Of several rows: G columns are read once, U vectors of each at a time.
+#define EINI_DIR_A(i) a[i] = (const EINI_VU *)d->a[i];
+#define EINI_DIR_LOAD(i)                                  \
+  b[i] = m ? EINI_VLOADM(a[i] + l, *m) : EINI_VLOAD(a[i] + l); \
+  if (U > 1) c[i] = EINI_VLOAD(a[i] + l + EINI_VW);
+#define EINI_DIR_ADD(i)                                               \
+  {                                                                   \
+    const EINI_V s = EINI_VSET(x[i]);                                 \
+    u[i * 2 / G] = EINI_VFMA(s, b[i], u[i * 2 / G]);                  \
+    if (U > 1) v[i * 2 / G] = EINI_VFMA(s, c[i], v[i * 2 / G]);       \
   }
-  if (l < n) {
-    const EINI_VM m = EINI_VMASK(n - l);
-    EINI_V u = zero, v = zero;
-    if (!first) u = EINI_VLOADM(y + l, m), v = EINI_VLOADM(yb + l, m);
-    EINI_FIRST(G, EINI_DIR_ADDM)
-    EINI_VSTOREM(y + l, m, u);
-    EINI_VSTOREM(yb + l, m, v);
+EINI_VAT EINI_INLINE void EINI_FN(dir_axpys_at)(const eini_dir_axpys *d, const int G, const int U,
+                                                const EINI_VU *const *a, int64_t l,
+                                                const EINI_VM *m) {
+  const EINI_V zero = EINI_VSET(0);
+  const int64_t rows = d->rows, xstep = d->xstep, ystep = d->ystep;
+  const int first = d->first;
+  const char *xr = d->x;
+  char *yr = d->y + l * EINI_VBYTES;
+  EINI_V b[8], c[8];
+  EINI_FIRST(G, EINI_DIR_LOAD)
+  for (int64_t r = 0; r < rows; r++, xr += xstep, yr += ystep) {
+    const EINI_VU *x = (const EINI_VU *)xr;
+    EINI_VU *y = (EINI_VU *)yr;
+    EINI_V u[2] = {zero, zero}, v[2] = {zero, zero};
+    if (!first) u[0] = EINI_VLOAD(y);
+    if (U > 1 && !first) v[0] = EINI_VLOAD(y + EINI_VW);
+    EINI_FIRST(G, EINI_DIR_ADD)
+    EINI_VSTORE(y, EINI_VADD(u[0], u[1]));
+    if (U > 1) EINI_VSTORE(y + EINI_VW, EINI_VADD(v[0], v[1]));
   }
 }
-#undef EINI_DIR_ADDM
+
+EINI_VAT EINI_INLINE void EINI_FN(dir_axpys)(const eini_dir_axpys *d, const int G) {
+  const int64_t n = d->n;
+  const EINI_VU *a[8];
+  int64_t l = 0;
+  EINI_FIRST(G, EINI_DIR_A)
+  for (; l + 2 * EINI_VW <= n; l += 2 * EINI_VW) EINI_FN(dir_axpys_at)(d, G, 2, a, l, NULL);
+  for (; l < n; l += EINI_VW) {
+    const EINI_VM m = EINI_VMASK(eini_min64(n - l, EINI_VW));
+    EINI_FN(dir_axpys_at)(d, G, 1, a, l, &m);
+  }
+}
 #undef EINI_DIR_ADD
+#undef EINI_DIR_LOAD
 #undef EINI_DIR_A
 
 EINI_VAT static void EINI_FN(dir_mul)(const eini_dir_mul *d) {
@@ -948,15 +956,10 @@ EINI_VAT static void EINI_FN(dir_axpy_8)(int64_t n, int first, const char *const
                                          const void *x, void *y) {
   EINI_FN(dir_axpy)(8, 2, n, first, a, x, y);
 }
-EINI_VAT static void EINI_FN(dir_axpy2_1)(int64_t n, int first, const char *const *a,
-                                          const void *x, const void *x2, void *y,
-                                          void *y2) {
-  EINI_FN(dir_axpy2)(1, n, first, a, x, x2, y, y2);
-}
-EINI_VAT static void EINI_FN(dir_axpy2_8)(int64_t n, int first, const char *const *a,
-                                          const void *x, const void *x2, void *y,
-                                          void *y2) {
-  EINI_FN(dir_axpy2)(8, n, first, a, x, x2, y, y2);
+#define EINI_DIR_LOG (EINI_VREGS == 32 ? 3 : 2)
+EINI_VAT static void EINI_FN(dir_axpys_1)(const eini_dir_axpys *d) { EINI_FN(dir_axpys)(d, 1); }
+EINI_VAT static void EINI_FN(dir_axpys_some)(const eini_dir_axpys *d) {
+  EINI_FN(dir_axpys)(d, 1 << EINI_DIR_LOG);
 }
 
 #define EINI_DIR_FNS(name) \
@@ -966,7 +969,7 @@ static const eini_dir_kern EINI_FN(dir_kern) = {
     {EINI_DIR_FNS(dir_t1), EINI_DIR_FNS(dir_t2), EINI_DIR_FNS(dir_t3)},
     EINI_DIR_FNS(dir_lane),
     {EINI_FN(dir_axpy_1), EINI_FN(dir_axpy_2), EINI_FN(dir_axpy_4), EINI_FN(dir_axpy_8)},
-    EINI_FAR(dir_axpy_1), EINI_FN(dir_axpy2_1), EINI_FN(dir_axpy2_8),
+    EINI_FAR(dir_axpy_1), EINI_DIR_LOG, {EINI_FN(dir_axpys_1), EINI_FN(dir_axpys_some)},
     EINI_FN(dir_dots_1), EINI_FN(dir_dots_4), EINI_FN(dir_long_near), EINI_FAR(dir_long_far),
     EINI_FN(dir_fold), EINI_FN(dir_join), EINI_FN(dir_even_far), EINI_FN(dir_even_near),
     EINI_FN(dir_mul),
@@ -981,6 +984,7 @@ static const eini_dir_kern EINI_FN(dir_kern) = {
     {{NULL, NULL}, {NULL, NULL}, {NULL, NULL}}};
 #endif
 #undef EINI_DIR_FNS
+#undef EINI_DIR_LOG
 #undef EINI_DIR_LAST
 #undef EINI_DIR_ROWS
 #endif  // EINI_KERNELS_DIRECT

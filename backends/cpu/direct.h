@@ -30,6 +30,17 @@ typedef struct eini_dir_dots {
   char *sums;
 } eini_dir_dots;
 
+// Of each row r, y[r * ystep + i] (+)= sum over j of x[r * xstep + j] * a[j][i]; steps in bytes.
+// first: y is not read. y is read and written in whole vectors.
+typedef struct eini_dir_axpys {
+  int64_t n, rows;
+  int first;
+  int64_t xstep, ystep;
+  const char *const *a;
+  const char *x;
+  char *y;
+} eini_dir_axpys;
+
 // Runs of products: y[r * step + i] = a[aoff[r] + i * sa] * b[boff[r] + i * sb]; the steps sa and
 // sb are 0 or 1; one of them is 1, or len is.
 typedef struct eini_dir_mul {
@@ -90,11 +101,9 @@ typedef struct eini_dir_kern {
   void (*axpy[4])(int64_t n, int first, const char *const *a, const void *x, void *y);
   // of one row that comes from memory
   void (*axpy_far)(int64_t n, int first, const char *const *a, const void *x, void *y);
-  // the same for x and x2, g: 1 8
-  void (*axpy2_1)(int64_t n, int first, const char *const *a, const void *x, const void *x2,
-                  void *y, void *y2);
-  void (*axpy2_8)(int64_t n, int first, const char *const *a, const void *x, const void *x2,
-                  void *y, void *y2);
+  // the same of several y and x: with one column, and with 1 << columns
+  int columns;
+  void (*axpys[2])(const eini_dir_axpys *d);
   void (*dots1)(const eini_dir_dots *d), (*dots4)(const eini_dir_dots *d);
   // one row; far: both operands come from memory, and the first lanes of the sums are written
   void (*dot_long)(const eini_dir_dots *d), (*dot_far)(const eini_dir_dots *d);

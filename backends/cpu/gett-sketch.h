@@ -282,19 +282,21 @@ static int eini_gett_least_axis(const ein_axes *x, const int64_t *stride) {
   return r;
 }
 
-// Boxes for a V of few panels: U, used once or twice, is read where it is, in even steps along K.
+// Boxes for a V of few panels: U, used a few times, is read where it is, in even steps along K.
 static int eini_gett_in_place(const eini_cpu *cpu, eini_gett_sketch *p) {
   const eini_gett_kit *kit = &p->kit;
   const int64_t size = kit->size, all_v = eini_gett_product(p->vx->n, p->vx->extent);
   const int64_t all_u = eini_gett_product(p->ux->n, p->ux->extent);
   const int64_t wide = eini_up(all_v, kit->w);
   if (p->ordered || kit->cols > 1 || kit->parts != 1 || p->u->form != EIN_FORM_PLAIN || p->past ||
-      !p->direct || p->vx->n == 0 || wide > 2 * kit->nv * kit->w || all_u < 2 * kit->nu)
+      !p->direct || p->vx->n == 0 || all_u < 2 * kit->nu)
     return 0;
   eini_gett_sketch t = *p;
   const int along = eini_gett_unit_axis(p->u, p->u->row, p->ux);
   const int x = eini_gett_least_axis(p->kx, p->u->k[0]);
   if (x < 0 || (along < 0 && p->u->k[0][x] != 1)) return 0;
+  // Along K its lines are read whole, from the first cache when again; along U parts of more lines.
+  if (wide > (along < 0 ? 4 : 2) * kit->nv * kit->w) return 0;
   int64_t most_u = eini_max64(cpu->l2 / 4 / (wide * size), 4 * kit->nu);
   const int last = p->ux->n - 1;
   eini_gett_fit(p->ux->n, p->ux->extent, NULL, t.box_u, most_u, along, last, most_u, kit->nu);

@@ -83,6 +83,7 @@ static void eini_dir_sums_init(eini_dir_sums *s, const eini_cpu *cpu, const ein_
   const eini_dir_index *k = &j->x[EINI_DIR_K];
   eini_dir_init(j, cpu, c);
   s->mv.group = c->p.nop > 0 ? EINI_DIR_M : EINI_DIR_N;
+  s->mv.other = EINI_DIR_M + EINI_DIR_N - s->mv.group;
   s->mv.a = c->p.nop > 0 ? 0 : EINI_DIR_OPS;
   s->mv.x = EINI_DIR_OPS - s->mv.a;
   eini_dir_sort(&j->x[EINI_DIR_K], s->mv.a);
@@ -227,7 +228,7 @@ static ein_status eini_dir_sums_run(const eini_cpu *cpu, const ein_contract *c,
       else eini_dir_sums_block(&s, x, 0, m->n > 0 ? m->extent[0] : 1);
       if (s.spread > 0) eini_dir_sums_gather(&s, rn);
       else eini_dir_sums_end(&s, rn, s.along, s.sums, s.mv.y);
-      eini_dir_mv_put(&s.mv, r, rn, s.mv.y);
+      eini_dir_mv_put(&s.mv, r, rn, 0, s.mv.y);
     }
   }
   return EIN_OK;
@@ -253,7 +254,7 @@ static int eini_dir_sums_plan(const eini_rated *cpu, const ein_contract *c, int 
   const eini_dir_index *m = &j->x[s.mv.group], *k = &j->x[EINI_DIR_K];
   const eini_dir_index *in = s.along ? k : m;
   if (j->planes > 1 || k->size < 2 || in->n == 0) return 0;
-  if (j->x[EINI_DIR_M + EINI_DIR_N - s.mv.group].size != 1) return 0;
+  if (j->x[s.mv.other].size != 1) return 0;
   const double batch = (double)j->x[EINI_DIR_B].size, all = batch * (double)m->size;
   int64_t run = in->extent[in->n - 1];
   if (in->stride[s.mv.a][in->n - 1] != eini_max64(s.spread, 1)) return 0;
