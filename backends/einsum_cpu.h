@@ -7457,7 +7457,7 @@ static int eini_gett_least_axis(const ein_axes *x, const int64_t *stride) {
   return r;
 }
 
-// Boxes for a V of few panels: U, used a few times, is read where it is, in even steps along K.
+// Boxes for a V of few panels: U is read where it is, in even steps along K.
 static int eini_gett_in_place(const eini_cpu *cpu, eini_gett_sketch *p) {
   const eini_gett_kit *kit = &p->kit;
   const int64_t size = kit->size, all_v = eini_gett_product(p->vx->n, p->vx->extent);
@@ -7470,8 +7470,8 @@ static int eini_gett_in_place(const eini_cpu *cpu, eini_gett_sketch *p) {
   const int along = eini_gett_unit_axis(p->u, p->u->row, p->ux);
   const int x = eini_gett_least_axis(p->kx, p->u->k[0]);
   if (x < 0 || (along < 0 && p->u->k[0][x] != 1)) return 0;
-  // Along K its lines are read whole, from the first cache when again; along U parts of more lines.
-  if (wide > (along < 0 ? 4 : 2) * kit->nv * kit->w) return 0;
+  // Along K its lines are read whole, again from the first cache: while V stays in the second one.
+  if (along < 0 ? wide * cpu->l1 / kit->nu > cpu->l2 : wide > 2 * kit->nv * kit->w) return 0;
   int64_t most_u = eini_max64(cpu->l2 / 4 / (wide * size), 4 * kit->nu);
   const int last = p->ux->n - 1;
   eini_gett_fit(p->ux->n, p->ux->extent, NULL, t.box_u, most_u, along, last, most_u, kit->nu);
