@@ -10251,14 +10251,15 @@ static double eini_dir_threads(const ein_choice *choice, int width) {
 
 // Of several vectors, in `calls` of some vectors of columns: these are read, sums are read and
 // written, and products are added at less than the peak, as each waits for the one before; results
-// are written.
+// are written, each for itself where they do not lie along the output.
 static double eini_dir_mv_several(const eini_dir_mv *v, const eini_rated *cpu, double calls,
                                   double vectors, double peak) {
   const eini_dir_kern *t = v->j.kern;
   const double rows = (double)v->vectors, sums = rows * vectors * t->lanes * t->size;
   const double out = 2 * eini_dir_out_bytes(&v->j);
   return 1.4 * peak + calls * vectors * 10 / cpu->hz + out / eini_cpu_bw(cpu, out) +
-         calls * sums / eini_cpu_bw(cpu, rows * (double)v->block);
+         calls * sums / eini_cpu_bw(cpu, rows * (double)v->block) +
+         (eini_dir_step(&v->j.x[v->group], EINI_DIR_OUT) == 1 ? 0 : out / v->j.unit * 1e-9);
 }
 
 static int eini_dir_mv_plan(const eini_rated *cpu, const ein_contract *c, int width,
@@ -10285,7 +10286,7 @@ static int eini_dir_mv_plan(const eini_rated *cpu, const ein_contract *c, int wi
   }
   if (v.fetch) seconds += batch * m * k * 2e-9;
   if (!v.by_rows && v.run < 8) seconds += batch * m * k / (double)v.run * 1e-9;
-  if (!v.direct) seconds += batch * k * 1e-9;
+  if (!v.direct) seconds += batch * k * (double)v.vectors * 1e-9;
   seconds += batch * (1e-7 + m * (v.by_rows ? 5e-9 : several ? 0 : 1e-9));
   eini_dir_grid(&j->x[EINI_DIR_B], 1, &choice->grid[0], &choice->unit[0]);
   choice->unit[0] = 1;
@@ -12135,7 +12136,9 @@ static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c
   if (s[EINI_DIR_BY_ROWS])
     seconds = in / cpu->l2_bw / 2 +
               (double)batch * (alone ? 1e-8 + (double)rows * 1.5e-9 : 2.5e-9);
-  seconds = eini_cpu_beside(seconds, move, EINI_CPU_BESIDE);
+  // Strips of a large output wait for their lines, which are not asked for.
+  const int large = lanes > 3 * vl && rows * lanes * kern->size > cpu->is.l2;
+  seconds = eini_cpu_beside(seconds, move, large ? 1 : EINI_CPU_BESIDE);
   if (batch > 1 && alone) seconds += (double)batch * EINI_BARE_SECONDS;
   if (!s[EINI_DIR_BY_ROWS]) seconds += eini_dir_tiny_apart(cpu, kern, batch, rows, s);
   if (!s[EINI_DIR_BY_ROWS] && eini_cpu_far(&cpu->is, in) && k * rows > 0 && batch > 1 &&
@@ -13242,7 +13245,6 @@ static const eini_cpu_family eini_lanes_family = {"lanes", eini_lanes_plan, eini
 // ================================================================================================
 
 enum { EINI_LANES_P, EINI_LANES_Q, EINI_LANES_Y };
-enum { EINI_LANES_WIDE = 2048 };  // reals of a piece at most: the second cache has a vector of each
 
 // Rows of a block, row-major, the last the fastest: m or n (of the output both), k, then d, the
 // other indices of the batch.
@@ -13399,15 +13401,16 @@ static ein_status eini_lanes_three_run(const eini_cpu *cpu, const ein_contract *
   return EIN_OK;
 }
 
-// 1: something is turned, and what is fits.
-static int eini_lanes_three_fits(const eini_lanes_three *j) {
+// 1: something is turned, and a quarter of the second cache has a vector of each of its reals.
+static int eini_lanes_three_fits(const eini_cpu *cpu, const eini_lanes_three *j) {
+  const int64_t most = cpu->l2 / 4 / (j->kern->lanes * j->by.size);
   int turned = 0;
   if (j->size < 2 * j->kern->lanes || j->nk < 1 || j->nm < 1 || j->nn < 1 || j->nd < 1) return 0;
   for (int i = 0; i < 3; i++) {
     if (j->move[i].step == 1) continue;
     const eini_lanes_axes axes = eini_lanes_three_axes(j, i);
-    if (i < EINI_LANES_Y ? !eini_lanes_short(&j->move[i], &axes, EINI_LANES_WIDE)
-                         : !eini_lanes_one_run(&j->by, &j->move[i], &axes, EINI_LANES_WIDE))
+    if (i < EINI_LANES_Y ? !eini_lanes_short(&j->move[i], &axes, most)
+                         : !eini_lanes_one_run(&j->by, &j->move[i], &axes, most))
       return 0;
     turned++;
   }
@@ -13469,7 +13472,7 @@ static int eini_lanes_three_plan(const eini_rated *cpu, const ein_contract *c, i
   eini_lanes_three j;
   int64_t each = 0;
   if (!eini_lanes_able(c) || !eini_lanes_three_take(&j, c, cpu->is.isa)) return 0;
-  if (!eini_lanes_three_fits(&j)) return 0;
+  if (!eini_lanes_three_fits(&cpu->is, &j)) return 0;
   const double all = (double)(j.size * j.by.size);
   j.past = j.move[EINI_LANES_Y].step != 1 &&
            eini_lanes_past(cpu, &j.move[EINI_LANES_Y], all * (double)j.move[EINI_LANES_Y].piece.n,

@@ -5,7 +5,6 @@
 // ================================================================================================
 
 enum { EINI_LANES_P, EINI_LANES_Q, EINI_LANES_Y };
-enum { EINI_LANES_WIDE = 2048 };  // reals of a piece at most: the second cache has a vector of each
 
 // Rows of a block, row-major, the last the fastest: m or n (of the output both), k, then d, the
 // other indices of the batch.
@@ -162,15 +161,16 @@ static ein_status eini_lanes_three_run(const eini_cpu *cpu, const ein_contract *
   return EIN_OK;
 }
 
-// 1: something is turned, and what is fits.
-static int eini_lanes_three_fits(const eini_lanes_three *j) {
+// 1: something is turned, and a quarter of the second cache has a vector of each of its reals.
+static int eini_lanes_three_fits(const eini_cpu *cpu, const eini_lanes_three *j) {
+  const int64_t most = cpu->l2 / 4 / (j->kern->lanes * j->by.size);
   int turned = 0;
   if (j->size < 2 * j->kern->lanes || j->nk < 1 || j->nm < 1 || j->nn < 1 || j->nd < 1) return 0;
   for (int i = 0; i < 3; i++) {
     if (j->move[i].step == 1) continue;
     const eini_lanes_axes axes = eini_lanes_three_axes(j, i);
-    if (i < EINI_LANES_Y ? !eini_lanes_short(&j->move[i], &axes, EINI_LANES_WIDE)
-                         : !eini_lanes_one_run(&j->by, &j->move[i], &axes, EINI_LANES_WIDE))
+    if (i < EINI_LANES_Y ? !eini_lanes_short(&j->move[i], &axes, most)
+                         : !eini_lanes_one_run(&j->by, &j->move[i], &axes, most))
       return 0;
     turned++;
   }
@@ -232,7 +232,7 @@ static int eini_lanes_three_plan(const eini_rated *cpu, const ein_contract *c, i
   eini_lanes_three j;
   int64_t each = 0;
   if (!eini_lanes_able(c) || !eini_lanes_three_take(&j, c, cpu->is.isa)) return 0;
-  if (!eini_lanes_three_fits(&j)) return 0;
+  if (!eini_lanes_three_fits(&cpu->is, &j)) return 0;
   const double all = (double)(j.size * j.by.size);
   j.past = j.move[EINI_LANES_Y].step != 1 &&
            eini_lanes_past(cpu, &j.move[EINI_LANES_Y], all * (double)j.move[EINI_LANES_Y].piece.n,

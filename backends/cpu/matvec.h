@@ -335,14 +335,15 @@ static double eini_dir_threads(const ein_choice *choice, int width) {
 
 // Of several vectors, in `calls` of some vectors of columns: these are read, sums are read and
 // written, and products are added at less than the peak, as each waits for the one before; results
-// are written.
+// are written, each for itself where they do not lie along the output.
 static double eini_dir_mv_several(const eini_dir_mv *v, const eini_rated *cpu, double calls,
                                   double vectors, double peak) {
   const eini_dir_kern *t = v->j.kern;
   const double rows = (double)v->vectors, sums = rows * vectors * t->lanes * t->size;
   const double out = 2 * eini_dir_out_bytes(&v->j);
   return 1.4 * peak + calls * vectors * 10 / cpu->hz + out / eini_cpu_bw(cpu, out) +
-         calls * sums / eini_cpu_bw(cpu, rows * (double)v->block);
+         calls * sums / eini_cpu_bw(cpu, rows * (double)v->block) +
+         (eini_dir_step(&v->j.x[v->group], EINI_DIR_OUT) == 1 ? 0 : out / v->j.unit * 1e-9);
 }
 
 static int eini_dir_mv_plan(const eini_rated *cpu, const ein_contract *c, int width,
@@ -369,7 +370,7 @@ static int eini_dir_mv_plan(const eini_rated *cpu, const ein_contract *c, int wi
   }
   if (v.fetch) seconds += batch * m * k * 2e-9;
   if (!v.by_rows && v.run < 8) seconds += batch * m * k / (double)v.run * 1e-9;
-  if (!v.direct) seconds += batch * k * 1e-9;
+  if (!v.direct) seconds += batch * k * (double)v.vectors * 1e-9;
   seconds += batch * (1e-7 + m * (v.by_rows ? 5e-9 : several ? 0 : 1e-9));
   eini_dir_grid(&j->x[EINI_DIR_B], 1, &choice->grid[0], &choice->unit[0]);
   choice->unit[0] = 1;
