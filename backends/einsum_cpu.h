@@ -350,6 +350,13 @@ static double eini_cpu_copy_bw(const eini_rated *cpu, double bytes) {
   return bytes <= eini_cpu_l3(&cpu->is) ? cpu->l3_bw : cpu->copy_bw;
 }
 
+// Seconds of reading and writing so many bytes there. Lines that stores reach are read from memory
+// first, unless they go past the caches; between caches that is beside what is written.
+static double eini_cpu_move(const eini_rated *cpu, double in, double out, int past) {
+  const int lines = !past && in + out >= 0.8 * eini_cpu_l3(&cpu->is);
+  return (in + out * (1 + lines)) / eini_cpu_bw(cpu, in + out);
+}
+
 // Seconds of work, and of memory's traffic beside it: of the shorter one a part is not hidden.
 #define EINI_CPU_BESIDE 0.3
 static double eini_cpu_beside(double work, double move, double part) {
@@ -11020,7 +11027,7 @@ static int eini_dir_nest_plan(const eini_rated *cpu, const ein_contract *c, int 
   choice->scratch = eini_dir_nest_carve(&v, NULL);
   double seconds = v.soa ? eini_dir_soa_cost(cpu, j, v.nb) : eini_dir_nest_cost(cpu, j, v.b);
   const double in = batch * (m * k + n * k) * j->unit, out = batch * m * n * j->unit;
-  const double move = (in + out * (v.nt ? 1 : 2)) / eini_cpu_bw(cpu, in + out);
+  const double move = eini_cpu_move(cpu, in, out, v.nt);
   choice->traffic = eini_dir_nest_traffic(cpu, &v, in, out);
   // What comes from memory is asked for in bursts, which arithmetic waits for.
   const int plain = c->p.form == EIN_FORM_PLAIN && c->q.form == EIN_FORM_PLAIN;
@@ -11547,7 +11554,7 @@ static int eini_elem_plan(const eini_rated *cpu, const ein_contract *c, int widt
   for (int o = 0; o < 3; o++) cycles += eini_elem_moved(&v, o);
   for (int o = 0; o < 2; o++) in += (double)v.columns[EINI_ELEM_BLOCK + o];
   in *= batch * e * unit, out *= batch * e * unit;
-  const double move = (in + out * (v.nt ? 1 : 2)) / eini_cpu_bw(cpu, in + out);
+  const double move = eini_cpu_move(cpu, in, out, v.nt);
   const double busy = batch * (ceil(e / lanes) * cycles +
                                2 * (double)v.columns[EINI_ELEM_PACKED]) / cpu->hz;
   eini_elem_grid(&v, choice);
@@ -11889,7 +11896,7 @@ static int eini_rows_plan(const eini_rated *cpu, const ein_contract *c, int widt
   const double in = batch * e * unit * (double)(eini_elem_size(v, v->in[0]) +
                                                 eini_elem_size(v, v->in[1]));
   const double out = batch * e * unit * (double)eini_elem_size(v, every & ~v->k);
-  const double move = (in + out * (v->nt ? 1 : 2)) / eini_cpu_bw(cpu, in + out);
+  const double move = eini_cpu_move(cpu, in, out, v->nt);
   const double busy = batch * (e * eini_rows_cycles(&r, eini_elem_fma(cpu, v)) +
                                2 * (double)v->columns[EINI_ELEM_PACKED]) / cpu->hz;
   eini_elem_grid(v, choice);
@@ -12062,20 +12069,17 @@ static void eini_dir_tiny_ahead(const eini_rated *cpu, const ein_contract *c,
   }
 }
 
-// What all bytes take to come and go. Tall operands come from memory: what was read last of one as
-// large as that is elsewhere than in the caches.
+// What all bytes take to come and go.
 static double eini_dir_tiny_move(const eini_rated *cpu, const ein_contract *c, int64_t rows,
                                  int64_t lanes, const eini_dir_kern *kern, const int64_t *s) {
   const int64_t z = kern->size;
   const double batch = (double)eini_axes_size(&c->batch), k = (double)s[EINI_DIR_TK];
   double a = batch * (double)rows * k * (double)z, b = batch * (double)lanes * k * (double)z;
   const double out = batch * (double)rows * (double)lanes * (double)z;
-  const int tall = s[EINI_DIR_BLOCK] < rows && !s[EINI_DIR_BY_ROWS];
   const int far = eini_cpu_far(&cpu->is, a + b);
-  const double bw = tall || far ? cpu->read_bw : eini_cpu_bw(cpu, a + b + out);
   if (eini_dir_tiny_unseen(kern, rows, s)) a *= s[EINI_DIR_NEXT] ? EINI_DIR_ASKED : EINI_DIR_UNSEEN;
   if (far && batch == 1 && s[EINI_DIR_QK] * z >= EINI_DIR_PAGE) b *= EINI_DIR_UNSEEN;
-  return (a + b + 2 * out) / bw;
+  return far ? (a + b + 2 * out) / cpu->read_bw : eini_cpu_move(cpu, a + b, out, 0);
 }
 
 // Bytes of n rows of `width` elements: whole lines where they are apart.

@@ -155,6 +155,13 @@ static double eini_cpu_copy_bw(const eini_rated *cpu, double bytes) {
   return bytes <= eini_cpu_l3(&cpu->is) ? cpu->l3_bw : cpu->copy_bw;
 }
 
+// Seconds of reading and writing so many bytes there. Lines that stores reach are read from memory
+// first, unless they go past the caches; between caches that is beside what is written.
+static double eini_cpu_move(const eini_rated *cpu, double in, double out, int past) {
+  const int lines = !past && in + out >= 0.8 * eini_cpu_l3(&cpu->is);
+  return (in + out * (1 + lines)) / eini_cpu_bw(cpu, in + out);
+}
+
 // Seconds of work, and of memory's traffic beside it: of the shorter one a part is not hidden.
 #define EINI_CPU_BESIDE 0.3
 static double eini_cpu_beside(double work, double move, double part) {

@@ -328,7 +328,7 @@ static int eini_rows_plan(const eini_rated *cpu, const ein_contract *c, int widt
   const double in = batch * e * unit * (double)(eini_elem_size(v, v->in[0]) +
                                                 eini_elem_size(v, v->in[1]));
   const double out = batch * e * unit * (double)eini_elem_size(v, every & ~v->k);
-  const double move = (in + out * (v->nt ? 1 : 2)) / eini_cpu_bw(cpu, in + out);
+  const double move = eini_cpu_move(cpu, in, out, v->nt);
   const double busy = batch * (e * eini_rows_cycles(&r, eini_elem_fma(cpu, v)) +
                                2 * (double)v->columns[EINI_ELEM_PACKED]) / cpu->hz;
   eini_elem_grid(v, choice);

@@ -502,7 +502,7 @@ static int eini_elem_plan(const eini_rated *cpu, const ein_contract *c, int widt
   for (int o = 0; o < 3; o++) cycles += eini_elem_moved(&v, o);
   for (int o = 0; o < 2; o++) in += (double)v.columns[EINI_ELEM_BLOCK + o];
   in *= batch * e * unit, out *= batch * e * unit;
-  const double move = (in + out * (v.nt ? 1 : 2)) / eini_cpu_bw(cpu, in + out);
+  const double move = eini_cpu_move(cpu, in, out, v.nt);
   const double busy = batch * (ceil(e / lanes) * cycles +
                                2 * (double)v.columns[EINI_ELEM_PACKED]) / cpu->hz;
   eini_elem_grid(&v, choice);

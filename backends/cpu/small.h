@@ -531,7 +531,7 @@ static int eini_dir_nest_plan(const eini_rated *cpu, const ein_contract *c, int 
   choice->scratch = eini_dir_nest_carve(&v, NULL);
   double seconds = v.soa ? eini_dir_soa_cost(cpu, j, v.nb) : eini_dir_nest_cost(cpu, j, v.b);
   const double in = batch * (m * k + n * k) * j->unit, out = batch * m * n * j->unit;
-  const double move = (in + out * (v.nt ? 1 : 2)) / eini_cpu_bw(cpu, in + out);
+  const double move = eini_cpu_move(cpu, in, out, v.nt);
   choice->traffic = eini_dir_nest_traffic(cpu, &v, in, out);
   // What comes from memory is asked for in bursts, which arithmetic waits for.
   const int plain = c->p.form == EIN_FORM_PLAIN && c->q.form == EIN_FORM_PLAIN;

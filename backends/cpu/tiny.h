@@ -159,20 +159,17 @@ static void eini_dir_tiny_ahead(const eini_rated *cpu, const ein_contract *c,
   }
 }
 
-// What all bytes take to come and go. Tall operands come from memory: what was read last of one as
-// large as that is elsewhere than in the caches.
+// What all bytes take to come and go.
 static double eini_dir_tiny_move(const eini_rated *cpu, const ein_contract *c, int64_t rows,
                                  int64_t lanes, const eini_dir_kern *kern, const int64_t *s) {
   const int64_t z = kern->size;
   const double batch = (double)eini_axes_size(&c->batch), k = (double)s[EINI_DIR_TK];
   double a = batch * (double)rows * k * (double)z, b = batch * (double)lanes * k * (double)z;
   const double out = batch * (double)rows * (double)lanes * (double)z;
-  const int tall = s[EINI_DIR_BLOCK] < rows && !s[EINI_DIR_BY_ROWS];
   const int far = eini_cpu_far(&cpu->is, a + b);
-  const double bw = tall || far ? cpu->read_bw : eini_cpu_bw(cpu, a + b + out);
   if (eini_dir_tiny_unseen(kern, rows, s)) a *= s[EINI_DIR_NEXT] ? EINI_DIR_ASKED : EINI_DIR_UNSEEN;
   if (far && batch == 1 && s[EINI_DIR_QK] * z >= EINI_DIR_PAGE) b *= EINI_DIR_UNSEEN;
-  return (a + b + 2 * out) / bw;
+  return far ? (a + b + 2 * out) / cpu->read_bw : eini_cpu_move(cpu, a + b, out, 0);
 }
 
 // Bytes of n rows of `width` elements: whole lines where they are apart.
