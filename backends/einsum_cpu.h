@@ -10021,6 +10021,7 @@ static void eini_dir_mv_init(eini_dir_mv *v, const eini_cpu *cpu, const ein_cont
               eini_dir_run(k, v->x, 1) == k->size;
   v->kb = v->fetch ? EIN_POINTS : EINI_DIR_KB;
   if (v->direct && m == 1 && !v->fetch && v->run == k->size) v->kb *= 16;
+  if (v->vectors > 1 && v->by_rows) v->kb = EINI_DIR_KB / 8;  // rows stay in the first cache
   eini_dir_mv_streams(v, cpu, eini_dir_step(&whole, v->a));
   if (part != NULL) {
     const int64_t *cut = swap ? part->n : part->m;
@@ -10128,6 +10129,21 @@ static void eini_dir_mv_dots(eini_dir_mv *v, int64_t r0, int64_t rn, int64_t k0,
   }
 }
 
+// The same of several real vectors, of a matrix in place.
+static void eini_dir_mv_dots_several(eini_dir_mv *v, int64_t rn, int64_t kn, const char *x,
+                                     int64_t runs) {
+  const eini_dir_job *j = &v->j;
+  for (int64_t r = 0; r < rn; r += 4) {
+    eini_dir_dots d = {runs, kn / runs, kn / runs, v->koff, v->row + r, 0,
+                       j->at[v->a], x, v->sums};
+    char *y = v->y + r * j->unit;
+    for (int64_t i = 0; i < v->vectors; i++, d.x += kn * j->unit, y += v->pitch) {
+      j->kern->dots4(&d);
+      j->kern->fold((int)eini_min64(4, rn - r), 1, v->sums, v->sums, 0, 0, y);
+    }
+  }
+}
+
 static void eini_dir_mv_by_rows(eini_dir_mv *v) {
   eini_dir_job *j = &v->j;
   const eini_dir_index *x = &j->x[EINI_DIR_K], *rows = &j->x[v->group];
@@ -10137,7 +10153,7 @@ static void eini_dir_mv_by_rows(eini_dir_mv *v) {
     eini_dir_table(rows, v->a, r, rn, v->row);
     for (int64_t i = 0; i < rn; i++) v->row[i] *= j->planes;
     for (int64_t i = rn; i % 4; i++) v->row[i] = v->row[rn - 1];
-    memset(v->y, 0, (size_t)(rn * j->unit));
+    memset(v->y, 0, (size_t)((v->vectors - 1) * v->pitch + rn * j->unit));
     for (int64_t k = 0, kn; k < x->size; k += kn) {
       int64_t runs = 1;
       kn = eini_min64(v->kb, x->size - k);
@@ -10153,9 +10169,10 @@ static void eini_dir_mv_by_rows(eini_dir_mv *v) {
       for (int64_t i = 0; i < runs; i++) {
         v->koff[i] = v->fetch ? 0 : j->planes * eini_dir_offset(x, v->a, k + i * v->run);
       }
-      eini_dir_mv_dots(v, r, rn, k, kn, xv, runs);
+      if (v->vectors > 1) eini_dir_mv_dots_several(v, rn, kn, xv, runs);
+      else eini_dir_mv_dots(v, r, rn, k, kn, xv, runs);
     }
-    eini_dir_mv_put(v, r, rn, 0, v->y);
+    for (int64_t i = 0; i < v->vectors; i++) eini_dir_mv_put(v, r, rn, i, v->y + i * v->pitch);
   }
 }
 
@@ -10256,7 +10273,17 @@ static double eini_dir_threads(const ein_choice *choice, int width) {
   return most < 1 ? 1 : most < (double)width ? most : (double)width;
 }
 
-// Of several vectors, in `calls` of some vectors of columns: these are read, sums are read and
+// Of several vectors by rows: what dot products take, which wait for what is read, and adding up
+// those of four rows.
+static double eini_dir_mv_several_rows(const eini_dir_mv *v, const eini_rated *cpu, double read) {
+  const double some = (double)v->j.x[EINI_DIR_B].size * (double)v->vectors *
+                      ceil((double)v->j.x[v->group].size / 4);
+  const double k = (double)v->j.x[EINI_DIR_K].size, run = (double)eini_min64(v->run, v->kb);
+  const double cycles = ceil(run / v->j.kern->lanes) * 3 + 40;
+  return read + some * k / run * cycles / cpu->hz;
+}
+
+// The same by columns, in `calls` of some vectors of columns: these are read, sums are read and
 // written, and products are added at less than the peak, as each waits for the one before; results
 // are written, each for itself where they do not lie along the output.
 static double eini_dir_mv_several(const eini_dir_mv *v, const eini_rated *cpu, double calls,
@@ -10276,7 +10303,7 @@ static int eini_dir_mv_plan(const eini_rated *cpu, const ein_contract *c, int wi
   if (!eini_dir_able(&cpu->is, c)) return 0;
   eini_dir_mv_init(&v, &cpu->is, c, NULL);
   const int several = v.vectors > 1;
-  if (several && (v.vectors > EINI_DIR_VECTORS || v.by_rows || j->planes == 2)) return 0;
+  if (several && (v.vectors > EINI_DIR_VECTORS || v.fetch || j->planes == 2)) return 0;
   if (v.vectors < 1 || j->x[EINI_DIR_K].size < 2) return 0;
   const double batch = (double)j->x[EINI_DIR_B].size, m = (double)j->x[v.group].size;
   const double k = (double)j->x[EINI_DIR_K].size;
@@ -10285,7 +10312,8 @@ static int eini_dir_mv_plan(const eini_rated *cpu, const ein_contract *c, int wi
     bytes *= fmax(1, EINI_LINE_BYTES / (double)(v.run * j->unit));
   const double flops = 2 * batch * m * k * j->planes * j->planes * (double)v.vectors;
   const double peak = flops / eini_dir_peak(cpu, c->type), read = bytes / eini_cpu_bw(cpu, bytes);
-  double seconds = fmax(read, peak);
+  double seconds = several && v.by_rows ? eini_dir_mv_several_rows(&v, cpu, read)
+                                        : fmax(read, peak);
   if (!v.by_rows) {  // eight at a time, each vector of their sum waits for the eight before
     const double calls = batch * ceil(k / 8), vectors = ceil(m / j->kern->lanes);
     seconds = several ? fmax(read, eini_dir_mv_several(&v, cpu, calls, vectors, peak))
@@ -10294,7 +10322,7 @@ static int eini_dir_mv_plan(const eini_rated *cpu, const ein_contract *c, int wi
   if (v.fetch) seconds += batch * m * k * 2e-9;
   if (!v.by_rows && v.run < 8) seconds += batch * m * k / (double)v.run * 1e-9;
   if (!v.direct) seconds += batch * k * (double)v.vectors * 1e-9;
-  seconds += batch * (1e-7 + m * (v.by_rows ? 5e-9 : several ? 0 : 1e-9));
+  seconds += batch * (1e-7 + m * (several ? 0 : v.by_rows ? 5e-9 : 1e-9));
   eini_dir_grid(&j->x[EINI_DIR_B], 1, &choice->grid[0], &choice->unit[0]);
   choice->unit[0] = 1;
   choice->grid[0] = j->x[EINI_DIR_B].size;
@@ -10304,7 +10332,9 @@ static int eini_dir_mv_plan(const eini_rated *cpu, const ein_contract *c, int wi
   eini_dir_grid(&j->x[v.group], v.by_rows ? 16 : 256, &choice->grid[g], &choice->unit[g]);
   choice->seconds = cpu->call + seconds / eini_dir_threads(choice, width);
   choice->scratch = eini_dir_mv_carve(&v, NULL);
-  eini_cpu_name(choice, several ? "matvec several" : v.by_rows ? "matvec rows" : "matvec columns");
+  static const char *const name[] = {"matvec columns", "matvec rows", "matvec several columns",
+                                     "matvec several rows"};
+  eini_cpu_name(choice, name[2 * several + v.by_rows]);
   return 1;
 }
 

@@ -439,7 +439,7 @@ static const eini_cpu_family *const families[] = {&eini_dir_matvec, &eini_dir_do
                                                   &eini_dir_sums_family, &eini_lanes_family,
                                                   &eini_lanes_batch};
 #define FAMILIES ((int)(sizeof families / sizeof families[0]))
-static long counts[FAMILIES], spreads, several;
+static long counts[FAMILIES], spreads, several[2];
 static long stored, past[3], joined[2];  // lanes stored where they belong; of both kinds of lanes,
                                          //   and of small products
 
@@ -523,7 +523,8 @@ static int run_case(test_case *t, const eini_rated *cpu, int64_t number, const c
     if (!families[i]->plan(cpu, &blank, 2, &choice)) continue;
     counts[i]++;
     spreads += strcmp(choice.variant, "sums spread") == 0;
-    several += strcmp(choice.variant, "matvec several") == 0;
+    several[0] += strcmp(choice.variant, "matvec several columns") == 0;
+    several[1] += strcmp(choice.variant, "matvec several rows") == 0;
     count_lanes(families[i], &t->c, cpu, &choice);
     bad = !long_enough(families[i], &t->c, &choice);
     region scratch = region_new((choice.scratch + 63) / 64 * 64, 1);
@@ -656,8 +657,8 @@ int main(int argc, char **argv) {
     case_free(&t);
   }
   for (int i = 0; i < FAMILIES; i++) printf("%s %ld ", families[i]->name, counts[i]);
-  const int none = spreads == 0 || several == 0 || counts[FAMILIES - 2] == 0 ||
-                   counts[FAMILIES - 1] == 0 || stored == 0 ||
+  const int none = spreads == 0 || several[0] == 0 || several[1] == 0 ||
+                   counts[FAMILIES - 2] == 0 || counts[FAMILIES - 1] == 0 || stored == 0 ||
                    stored == counts[FAMILIES - 2] || joined[0] + joined[1] == 0 ||
                    (EINI_STREAM_LINE > 0 && (past[0] + past[1] == 0 || past[2] == 0));
   if (count >= 1000 && only < 0 && none) {
@@ -665,9 +666,9 @@ int main(int argc, char **argv) {
            "caches\n");
     return 1;
   }
-  printf("sums spread %ld, few rows %ld, lanes stored at once %ld, past the caches %ld and %ld, "
-         "small %ld, joined %ld and %ld\nok %lld cases\n",
-         spreads, several, stored, past[0], past[1], past[2], joined[0], joined[1],
+  printf("sums spread %ld, few rows %ld and %ld, lanes stored at once %ld, past the caches %ld "
+         "and %ld, small %ld, joined %ld and %ld\nok %lld cases\n",
+         spreads, several[0], several[1], stored, past[0], past[1], past[2], joined[0], joined[1],
          (long long)count);
   return 0;
 }
