@@ -1174,7 +1174,7 @@ static void test_scaled(const char *isa, int64_t count) {
     memset(&d, 0, sizeof d);
     CHECK(ein_cpu_use(cpu, &d) == EIN_OK && ein_ctx_create(&d, &ctx) == EIN_OK);
     test_scaled_store(ctx, (int)count);
-    test_scaled_room(ctx, (size_t)threads);
+    test_scaled_room(ctx, (size_t)threads, "gett buffer");
     ein_ctx_destroy(ctx);
     ein_cpu_destroy(cpu);
   }

@@ -2201,7 +2201,7 @@ int main(int argc, char **argv) {
   test_scaled_rest(ctx);
   test_scaled_maps(ctx);
   test_scaled_store(ctx, 1500);
-  test_scaled_room(ctx, 1);
+  test_scaled_room(ctx, 1, NULL);
   test_complex(ctx);
   test_monoids(ctx);
   test_maps(ctx);
