@@ -362,13 +362,17 @@ static double eini_dir_mv_several_rows(const eini_dir_mv *v, const eini_rated *c
 
 // The same by columns, in `calls` of some vectors of columns: these are read, sums are read and
 // written, and products are added at less than the peak, as each waits for the one before; results
-// are written, each for itself where they do not lie along the output.
+// are written, each for itself where they do not lie along the output. Each run of a block takes
+// calls for its columns, and is written for each vector.
 static double eini_dir_mv_several(const eini_dir_mv *v, const eini_rated *cpu, double calls,
                                   double vectors, double peak) {
   const eini_dir_kern *t = v->j.kern;
   const double rows = (double)v->vectors, sums = rows * vectors * t->lanes * t->size;
   const double out = 2 * eini_dir_out_bytes(&v->j);
-  return 1.4 * peak + calls * vectors * 10 / cpu->hz + out / eini_cpu_bw(cpu, out) +
+  const int64_t k = v->j.x[EINI_DIR_K].size, some = (int64_t)1 << t->columns;
+  const double runs = out / (2 * rows * (double)eini_min64(v->run * v->j.unit, v->block));
+  const double each = (double)(k / some + k % some) * 15e-9 + rows * 8e-9;
+  return runs * each + 1.4 * peak + calls * vectors * 10 / cpu->hz + out / eini_cpu_bw(cpu, out) +
          calls * sums / eini_cpu_bw(cpu, rows * (double)v->block) +
          (eini_dir_step(&v->j.x[v->group], EINI_DIR_OUT) == 1 ? 0 : out / v->j.unit * 1e-9);
 }
