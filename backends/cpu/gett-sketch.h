@@ -318,6 +318,9 @@ static int eini_gett_in_place(const eini_cpu *cpu, eini_gett_sketch *p) {
   }
   t.nk = t.rows = eini_gett_product(p->kx->n, t.box_k);
   if (t.nk < eini_min64(32, eini_gett_product(p->kx->n, p->kx->extent))) return 0;
+  // What V has along another axis of K it would read in parts of lines, again for each box.
+  const int kv = eini_gett_unit_axis(p->v, p->v->k, p->kx);
+  if (kv >= 0 && t.box_k[kv] < eini_min64(p->kx->extent[kv], 64 / size)) return 0;
   for (int i = 0; i < p->vx->n; i++) t.box_v[i] = p->vx->extent[i];
   const int64_t run = p->vx->extent[p->vx->n - 1];
   t.nv = eini_up(all_v / run * eini_up(run, p->pad), eini_max64(kit->gv, kit->w));
