@@ -250,6 +250,7 @@ static int eini_lanes_three_plan(const eini_rated *cpu, const ein_contract *c, i
   return 1;
 }
 #undef EINI_LANES_TILE
+#undef EINI_LANES_WAIT
 #undef EINI_LANES_REST
 #undef EINI_LANES_TURN
 #undef EINI_LANES_LOAD

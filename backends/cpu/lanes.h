@@ -525,6 +525,7 @@ static int64_t eini_lanes_blocks(const eini_rated *cpu, const eini_dir_kern *ker
 // products as many beside its products.
 #define EINI_LANES_TURN(size) ((size) == 8 ? 5.5 : 4.5)
 #define EINI_LANES_TILE 25
+#define EINI_LANES_WAIT 12e-9  // seconds for a line of A from beyond the second cache
 #define EINI_LANES_REST 600  // and the last values of a problem, through memory of their own
 
 // Granules of a piece.
@@ -563,10 +564,14 @@ static double eini_lanes_seconds(const eini_rated *cpu, const eini_lanes_job *j,
   const double rest = j->size % j->kern->lanes == 0 ? 0 : batch * EINI_LANES_REST / cpu->hz;
   const double busy = made * each + rest +
                       all * eini_lanes_pages(&axes[0], j->move[0].step, j->by.size);
+  const double a = (double)(j->nm * j->nk) * z * batch;
+  int own = 0;  // each problem has an A of its own
+  for (int i = 0; i < j->c->batch.n; i++) own |= j->a->batch[0][i] != 0;
+  const double wait = own && a > (double)cpu->is.l2 ? a / 64 * EINI_LANES_WAIT : 0;
   const double in = all * (double)j->move[0].piece.n * z;
   const double out = all * (double)j->move[1].piece.n * z;
   const double move = (in + (j->past ? 1 : 2) * out) / eini_cpu_bw(cpu, in + out);
-  return eini_cpu_beside(busy, move, EINI_CPU_BESIDE);
+  return eini_cpu_beside(busy, move, EINI_CPU_BESIDE) + wait;
 }
 
 // Bytes to and from the second cache: A is read again for each block where it does not fit.
