@@ -302,7 +302,7 @@ int main(int argc, char **argv) {
       joined += took > 0 && p.terms > 1, constant += took > 0 && p.x == 5;
     }
     printf("  %s: %d of %d masked; %d parts in place\n", isa[i], (int)taken, (int)count, in_place);
-    CHECK(in_place > count / 20);
+    CHECK(in_place > count / 10);
     CHECK(taken > (i == 0 ? count / 8 : count / 3));  // without vectors copies alone
     ein_ctx_destroy(ctx);
     ein_cpu_destroy(cpu);
