@@ -338,10 +338,15 @@ typedef struct eini_rated {
   double past;                 // bytes of an output from which it goes past one last-level cache
 } eini_rated;
 
+// Whether a working set of so many bytes, of all threads, is more than the last-level caches keep.
+static int eini_cpu_beyond(const eini_cpu *m, double bytes) {
+  return bytes >= 0.8 * eini_cpu_l3(m);
+}
+
 // Bytes per second of one core where a working set of `bytes`, of all threads, lies.
 static double eini_cpu_bw(const eini_rated *cpu, double bytes) {
   if (bytes < 0.8 * (double)cpu->is.l2) return cpu->l2_bw;
-  return bytes < 0.8 * eini_cpu_l3(&cpu->is) ? cpu->l3_bw : cpu->read_bw;
+  return eini_cpu_beyond(&cpu->is, bytes) ? cpu->read_bw : cpu->l3_bw;
 }
 
 // The same of a copy, read and written.
@@ -353,7 +358,7 @@ static double eini_cpu_copy_bw(const eini_rated *cpu, double bytes) {
 // Seconds of reading and writing so many bytes there. Lines that stores reach are read from memory
 // first, unless they go past the caches; between caches that is beside what is written.
 static double eini_cpu_move(const eini_rated *cpu, double in, double out, int past) {
-  const int lines = !past && in + out >= 0.8 * eini_cpu_l3(&cpu->is);
+  const int lines = !past && eini_cpu_beyond(&cpu->is, in + out);
   return (in + out * (1 + lines)) / eini_cpu_bw(cpu, in + out);
 }
 
@@ -10290,8 +10295,8 @@ static double eini_dir_mv_several_rows(const eini_dir_mv *v, const eini_rated *c
 // written, and products are added at less than the peak, as each waits for the one before; results
 // are written, each for itself where they do not lie along the output. Each run of a block takes
 // calls for its columns, and is written for each vector.
-static double eini_dir_mv_several(const eini_dir_mv *v, const eini_rated *cpu, double calls,
-                                  double vectors, double peak) {
+static double eini_dir_mv_several_columns(const eini_dir_mv *v, const eini_rated *cpu,
+                                          double calls, double vectors, double peak) {
   const eini_dir_kern *t = v->j.kern;
   const double rows = (double)v->vectors, sums = rows * vectors * t->lanes * t->size;
   const double out = 2 * eini_dir_out_bytes(&v->j);
@@ -10319,13 +10324,13 @@ static int eini_dir_mv_plan(const eini_rated *cpu, const ein_contract *c, int wi
     bytes *= fmax(1, EINI_LINE_BYTES / (double)(v.run * j->unit));
   const double flops = 2 * batch * m * k * j->planes * j->planes * (double)v.vectors;
   const double peak = flops / eini_dir_peak(cpu, c->type), read = bytes / eini_cpu_bw(cpu, bytes);
-  double seconds = several && v.by_rows ? eini_dir_mv_several_rows(&v, cpu, read)
-                                        : fmax(read, peak);
-  if (!v.by_rows) {  // eight at a time, each vector of their sum waits for the eight before
-    const double calls = batch * ceil(k / 8), vectors = ceil(m / j->kern->lanes);
-    seconds = several ? fmax(read, eini_dir_mv_several(&v, cpu, calls, vectors, peak))
-                      : fmax(seconds, calls * (40 + 16 * vectors) / cpu->hz);
-  }
+  const double calls = batch * ceil(k / 8), vectors = ceil(m / j->kern->lanes);
+  double seconds = fmax(read, peak);
+  if (!v.by_rows)  // eight at a time, each vector of their sum waits for the eight before
+    seconds = fmax(seconds, calls * (40 + 16 * vectors) / cpu->hz);
+  if (several)
+    seconds = v.by_rows ? eini_dir_mv_several_rows(&v, cpu, read)
+                        : fmax(read, eini_dir_mv_several_columns(&v, cpu, calls, vectors, peak));
   if (v.fetch) seconds += batch * m * k * 2e-9;
   if (!v.by_rows && v.run < 8) seconds += batch * m * k / (double)v.run * 1e-9;
   if (!v.direct) seconds += batch * k * (double)v.vectors * 1e-9;

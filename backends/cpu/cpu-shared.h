@@ -143,10 +143,15 @@ typedef struct eini_rated {
   double past;                 // bytes of an output from which it goes past one last-level cache
 } eini_rated;
 
+// Whether a working set of so many bytes, of all threads, is more than the last-level caches keep.
+static int eini_cpu_beyond(const eini_cpu *m, double bytes) {
+  return bytes >= 0.8 * eini_cpu_l3(m);
+}
+
 // Bytes per second of one core where a working set of `bytes`, of all threads, lies.
 static double eini_cpu_bw(const eini_rated *cpu, double bytes) {
   if (bytes < 0.8 * (double)cpu->is.l2) return cpu->l2_bw;
-  return bytes < 0.8 * eini_cpu_l3(&cpu->is) ? cpu->l3_bw : cpu->read_bw;
+  return eini_cpu_beyond(&cpu->is, bytes) ? cpu->read_bw : cpu->l3_bw;
 }
 
 // The same of a copy, read and written.
@@ -158,7 +163,7 @@ static double eini_cpu_copy_bw(const eini_rated *cpu, double bytes) {
 // Seconds of reading and writing so many bytes there. Lines that stores reach are read from memory
 // first, unless they go past the caches; between caches that is beside what is written.
 static double eini_cpu_move(const eini_rated *cpu, double in, double out, int past) {
-  const int lines = !past && in + out >= 0.8 * eini_cpu_l3(&cpu->is);
+  const int lines = !past && eini_cpu_beyond(&cpu->is, in + out);
   return (in + out * (1 + lines)) / eini_cpu_bw(cpu, in + out);
 }
 

@@ -364,8 +364,8 @@ static double eini_dir_mv_several_rows(const eini_dir_mv *v, const eini_rated *c
 // written, and products are added at less than the peak, as each waits for the one before; results
 // are written, each for itself where they do not lie along the output. Each run of a block takes
 // calls for its columns, and is written for each vector.
-static double eini_dir_mv_several(const eini_dir_mv *v, const eini_rated *cpu, double calls,
-                                  double vectors, double peak) {
+static double eini_dir_mv_several_columns(const eini_dir_mv *v, const eini_rated *cpu,
+                                          double calls, double vectors, double peak) {
   const eini_dir_kern *t = v->j.kern;
   const double rows = (double)v->vectors, sums = rows * vectors * t->lanes * t->size;
   const double out = 2 * eini_dir_out_bytes(&v->j);
@@ -393,13 +393,13 @@ static int eini_dir_mv_plan(const eini_rated *cpu, const ein_contract *c, int wi
     bytes *= fmax(1, EINI_LINE_BYTES / (double)(v.run * j->unit));
   const double flops = 2 * batch * m * k * j->planes * j->planes * (double)v.vectors;
   const double peak = flops / eini_dir_peak(cpu, c->type), read = bytes / eini_cpu_bw(cpu, bytes);
-  double seconds = several && v.by_rows ? eini_dir_mv_several_rows(&v, cpu, read)
-                                        : fmax(read, peak);
-  if (!v.by_rows) {  // eight at a time, each vector of their sum waits for the eight before
-    const double calls = batch * ceil(k / 8), vectors = ceil(m / j->kern->lanes);
-    seconds = several ? fmax(read, eini_dir_mv_several(&v, cpu, calls, vectors, peak))
-                      : fmax(seconds, calls * (40 + 16 * vectors) / cpu->hz);
-  }
+  const double calls = batch * ceil(k / 8), vectors = ceil(m / j->kern->lanes);
+  double seconds = fmax(read, peak);
+  if (!v.by_rows)  // eight at a time, each vector of their sum waits for the eight before
+    seconds = fmax(seconds, calls * (40 + 16 * vectors) / cpu->hz);
+  if (several)
+    seconds = v.by_rows ? eini_dir_mv_several_rows(&v, cpu, read)
+                        : fmax(read, eini_dir_mv_several_columns(&v, cpu, calls, vectors, peak));
   if (v.fetch) seconds += batch * m * k * 2e-9;
   if (!v.by_rows && v.run < 8) seconds += batch * m * k / (double)v.run * 1e-9;
   if (!v.direct) seconds += batch * k * (double)v.vectors * 1e-9;
