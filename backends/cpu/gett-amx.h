@@ -100,13 +100,15 @@ static void eini_gett_regs_dot(int kind, unsigned char (*c)[64], unsigned char (
 #include "einsum_cpu_kernels.h"
 #undef EINI_AMX_DOT
 
-// All eight registers whole: 16 rows of 64 bytes.
+// All eight registers whole: 16 rows of 64 bytes. A constant, since some compilers take the
+// instruction to read 8 bytes, and leave out what is stored behind them.
 EINI_TAMX static void eini_gett_amx_begin(void) {
-  unsigned char config[64];
-  memset(config, 0, sizeof config);
-  config[0] = 1;
-  for (int i = 0; i < 8; i++) config[16 + 2 * i] = 64, config[48 + i] = 16;
-  _tile_loadconfig(config);
+  static const struct {
+    unsigned char palette, zero[15];
+    uint16_t bytes[16];
+    unsigned char rows[16];
+  } config = {1, {0}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
+  _tile_loadconfig(&config);
 }
 EINI_TAMX static void eini_gett_amx_end(void) { _tile_release(); }
 #endif  // EINI_CPU_AMX
