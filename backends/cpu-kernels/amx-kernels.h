@@ -13,11 +13,21 @@ EINI_AMX_AT EINI_INLINE void EINI_AMX_FN(walk)(const int kind, const eini_gett_t
   const char *v = (const char *)a->v, *u = (const char *)a->u;
   const int64_t sv = 4 * a->sv, su = 4 * a->uk;
   const int low = a->nu > 16, right = a->nv > 1;
+  const int64_t ld = eini_gett_amx_even(a);  // sums begin as what is there, and go there
+  float *d = ld > 0 ? (float *)a->dst + a->uoff[0] + a->voff[0] : sums;
+  const int64_t sd = 4 * (ld > 0 ? ld : 32);
   (void)regs;
-  EINI_AMX_ZERO(0);
-  EINI_AMX_ZERO(1);
-  EINI_AMX_ZERO(2);
-  EINI_AMX_ZERO(3);
+  if (ld > 0 && a->how == EINI_GETT_ADD) {
+    EINI_AMX_LOAD(0, d, sd);
+    EINI_AMX_LOAD(1, d + 16, sd);
+    EINI_AMX_LOAD(2, d + 4 * sd, sd);
+    EINI_AMX_LOAD(3, d + 4 * sd + 16, sd);
+  } else {
+    EINI_AMX_ZERO(0);
+    EINI_AMX_ZERO(1);
+    EINI_AMX_ZERO(2);
+    EINI_AMX_ZERO(3);
+  }
   for (int64_t k = 0; k < a->k; k += 16, v += 16 * sv, u += 16 * su) {
     EINI_AMX_LOAD(4, u, su);
     EINI_AMX_LOAD(6, v, sv);
@@ -32,11 +42,11 @@ EINI_AMX_AT EINI_INLINE void EINI_AMX_FN(walk)(const int kind, const eini_gett_t
     }
     if (low && right) EINI_AMX_DOT(3, 5, 7);
   }
-  EINI_AMX_SAVE(0, sums, 128);
-  EINI_AMX_SAVE(1, sums + 16, 128);
-  EINI_AMX_SAVE(2, sums + 16 * 32, 128);
-  EINI_AMX_SAVE(3, sums + 16 * 32 + 16, 128);
-  eini_gett_amx_leave(kind != EINI_AMX_BF16, a, sums);
+  EINI_AMX_SAVE(0, d, sd);
+  EINI_AMX_SAVE(1, d + 16, sd);
+  EINI_AMX_SAVE(2, d + 4 * sd, sd);
+  EINI_AMX_SAVE(3, d + 4 * sd + 16, sd);
+  if (ld == 0) eini_gett_amx_leave(kind != EINI_AMX_BF16, a, sums);
 }
 EINI_AMX_AT static void EINI_AMX_FN(bf16)(const eini_gett_tile_arg *a) {
   EINI_AMX_FN(walk)(EINI_AMX_BF16, a);

@@ -28,6 +28,17 @@ EINI_T512 static void eini_gett_amx_leave(int ints, const eini_gett_tile_arg *a,
   }
 }
 
+// Reals from column to column of a whole tile whose columns are evenly apart, each one run; 0: of
+// another.
+static int64_t eini_gett_amx_even(const eini_gett_tile_arg *a) {
+  const int64_t ld = a->uoff[1] - a->uoff[0];
+  if (a->nu != 32 || a->nv != 2 || a->how == EINI_GETT_STREAM || ld < 32) return 0;
+  if (a->voff[1] != a->voff[0] + 16) return 0;
+  for (int j = 2; j < 32; j++)
+    if (a->uoff[j] - a->uoff[j - 1] != ld) return 0;
+  return ld;
+}
+
 static void eini_gett_regs_load(unsigned char (*t)[64], const char *from, int64_t step) {
   for (int i = 0; i < 16; i++) memcpy(t[i], from + i * step, 64);
 }
