@@ -5678,6 +5678,9 @@ static int eini_gett_pick(const eini_cpu *cpu, ein_dtype type, ein_pair pair, ei
 enum { EINI_GETT_WHOLE, EINI_GETT_BF16, EINI_GETT_I16, EINI_GETT_I8, EINI_GETT_AMX_BF16,
        EINI_GETT_AMX_I8, EINI_GETT_FORMS };
 
+// Whether panels are for tile registers.
+static int eini_gett_tiled(const eini_gett_kit *kit) { return kit->form >= EINI_GETT_AMX_BF16; }
+
 #define EINI_KERNELS EINI_KERNELS_PACK
 #define EINI_PACK_N 1
 #define EINI_PACK_PLAIN
@@ -5954,22 +5957,22 @@ EINI_T256 EINI_INLINE __m128 eini_run_uys(const uint8_t *s) {
 #undef EINI_TILE_KIND
 #undef EINI_KERNELS
 
+// Not 0: of 32 values of bf16 some are subnormal.
+EINI_T512 EINI_INLINE uint32_t eini_gett_subnormal(__m512i x) {
+  const __m512i exponent = _mm512_set1_epi16(0x7f80), fraction = _mm512_set1_epi16(0x7f);
+  return _mm512_testn_epi16_mask(x, exponent) & _mm512_test_epi16_mask(x, fraction);
+}
+
 // Whether a panel has subnormal values.
 EINI_T512 static int eini_gett_done_bf16(const eini_gett_kit *kit, int is_u, int64_t lanes,
                                          int64_t rows, void *panel) {
-  const __m512i exponent = _mm512_set1_epi16(0x7f80), fraction = _mm512_set1_epi16(0x7f);
   const int32_t *p = (const int32_t *)panel;
   uint32_t any = 0;
   int64_t i = 0;
   (void)kit, (void)is_u;
-  for (; i + 16 <= lanes * rows; i += 16) {
-    const __m512i x = _mm512_loadu_si512(p + i);
-    any |= _mm512_testn_epi16_mask(x, exponent) & _mm512_test_epi16_mask(x, fraction);
-  }
-  for (; i < lanes * rows; i += 8) {
-    const __m512i x = _mm512_castsi256_si512(EINI_READ32(p + i));
-    any |= _mm512_testn_epi16_mask(x, exponent) & _mm512_test_epi16_mask(x, fraction) & 0xffff;
-  }
+  for (; i + 16 <= lanes * rows; i += 16) any |= eini_gett_subnormal(_mm512_loadu_si512(p + i));
+  for (; i < lanes * rows; i += 8)
+    any |= eini_gett_subnormal(_mm512_castsi256_si512(EINI_READ32(p + i))) & 0xffff;
   return any != 0;
 }
 
@@ -6006,6 +6009,7 @@ typedef struct eini_gett_regs { unsigned char t[8][16][64]; } eini_gett_regs;
 
 // What is multiplied: U and V, unsigned or signed bytes; pairs of bf16.
 enum { EINI_AMX_UU, EINI_AMX_US, EINI_AMX_SU, EINI_AMX_SS, EINI_AMX_BF16 };
+enum { EINI_AMX_LANES = 32, EINI_AMX_RUNS = 4 };  // of a panel; runs of memory of its lanes
 
 // Vectors of a row may overlap: what they add to is taken before any of them is stored.
 EINI_T512 static void eini_gett_amx_leave(int ints, const eini_gett_tile_arg *a,
@@ -6027,13 +6031,18 @@ EINI_T512 static void eini_gett_amx_leave(int ints, const eini_gett_tile_arg *a,
 
 // Reals from column to column of a whole tile whose columns are evenly apart, each one run; 0: of
 // another.
-static int64_t eini_gett_amx_even(const eini_gett_tile_arg *a) {
+EINI_T512 static int64_t eini_gett_amx_even(const eini_gett_tile_arg *a) {
   const int64_t ld = a->uoff[1] - a->uoff[0];
+  const __m512i next = _mm512_mullo_epi64(_mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0),
+                                          _mm512_set1_epi64(ld));
+  __mmask8 odd = 0;
   if (a->nu != 32 || a->nv != 2 || a->how == EINI_GETT_STREAM || ld < 32) return 0;
   if (a->voff[1] != a->voff[0] + 16) return 0;
-  for (int j = 2; j < 32; j++)
-    if (a->uoff[j] - a->uoff[j - 1] != ld) return 0;
-  return ld;
+  for (int j = 0; j < 32; j += 8) {
+    const __m512i to = _mm512_add_epi64(_mm512_set1_epi64(a->uoff[0] + j * ld), next);
+    odd |= _mm512_cmpneq_epi64_mask(to, _mm512_loadu_si512(a->uoff + j));
+  }
+  return odd == 0 ? ld : 0;
 }
 
 static void eini_gett_regs_load(unsigned char (*t)[64], const char *from, int64_t step) {
@@ -6086,7 +6095,7 @@ static void eini_gett_regs_dot(int kind, unsigned char (*c)[64], unsigned char (
 #define EINI_AMX regs
 #define EINI_AMX_AT
 #define EINI_AMX_ZERO(n) memset(regs.t[n], 0, sizeof regs.t[n])
-#define EINI_AMX_LOAD(n, p, step) eini_gett_regs_load(regs.t[n], p, step)
+#define EINI_AMX_LOAD(n, p, step) eini_gett_regs_load(regs.t[n], (const char *)(p), step)
 #define EINI_AMX_SAVE(n, p, step) eini_gett_regs_save(regs.t[n], (char *)(void *)(p), step)
 #define EINI_AMX_DOT(c, a, b) eini_gett_regs_dot(kind, regs.t[c], regs.t[a], regs.t[b])
 #include "einsum_cpu_kernels.h"
@@ -6137,15 +6146,11 @@ static eini_gett_tile_fn eini_gett_amx_tile(int has, int bf16, int u_signed, int
 }
 
 // U's panels are turned, 16 lanes by 16 rows at a time.
-EINI_T512 static int eini_gett_done_amx(const eini_gett_kit *kit, int is_u, int64_t lanes,
-                                        int64_t rows, void *panel) {
+EINI_T512 static void eini_gett_amx_turn(int64_t lanes, int64_t rows, float *p) {
   static const int64_t o[8] = {0, 16, 32, 48, 64, 80, 96, 112};
   const int64_t step[8] = {0, lanes, 2 * lanes, 3 * lanes, 4 * lanes, 5 * lanes, 6 * lanes,
                            7 * lanes};
-  float *p = (float *)panel;
-  const int subnormal = kit->form == EINI_GETT_AMX_BF16 &&
-                        eini_gett_done_bf16(kit, is_u, lanes, rows, panel);
-  for (int64_t q = 0; is_u && q < rows; q += 16)
+  for (int64_t q = 0; q < rows; q += 16)
     for (int64_t i = 0; i < lanes; i += 16) {
       float turned[16 * 16], *b = p + q * lanes + i;
       for (int h = 0; h < 4; h++)
@@ -6153,7 +6158,110 @@ EINI_T512 static int eini_gett_done_amx(const eini_gett_kit *kit, int is_u, int6
                           turned + h % 2 * 128 + h / 2 * 8, o);
       for (int r = 0; r < 16; r++) memcpy(b + r * lanes, turned + 16 * r, 64);
     }
-  return subnormal;
+}
+static int eini_gett_done_amx(const eini_gett_kit *kit, int is_u, int64_t lanes, int64_t rows,
+                              void *panel) {
+  if (is_u) eini_gett_amx_turn(lanes, rows, (float *)panel);
+  return kit->form == EINI_GETT_AMX_BF16 && eini_gett_done_bf16(kit, is_u, lanes, rows, panel);
+}
+
+// Panels of U whose 64 bytes along k follow each other: they are rows of tiles as they are.
+EINI_T512 static int eini_gett_amx_lines(const eini_gett_kit *kit, const eini_gett_pack_arg *a,
+                                         int64_t panel) {
+  const int64_t lanes = EINI_AMX_LANES, size = 4 / kit->group, each = 16 * kit->group;
+  uint32_t odd = 0;
+  for (int64_t p = 0; p < eini_up(a->np, lanes); p++) {
+    const char *s = (const char *)a->src + a->row[eini_min64(p, a->np - 1)] * size;
+    int32_t *d = (int32_t *)a->dst + p / lanes * panel + p % 16 * lanes + p % lanes / 16 * 16;
+    for (int64_t q = 0; q < a->nk; q += each, d += 16 * lanes) {
+      const int64_t rest = (a->nk - q) * size;
+      const __mmask64 m = rest < 64 ? ((__mmask64)1 << rest) - 1 : ~(__mmask64)0;
+      const __m512i x = _mm512_maskz_loadu_epi8(m, s + a->col[q] * size);
+      odd |= eini_gett_subnormal(x);
+      _mm512_storeu_si512(d, x);
+    }
+  }
+  return kit->form == EINI_GETT_AMX_BF16 && odd != 0;
+}
+
+// What the lanes of a panel are made of: from where each run, less its first lane.
+typedef struct eini_amx_runs {
+  int n;
+  int64_t from[EINI_AMX_RUNS];
+  uint32_t lanes[EINI_AMX_RUNS];
+} eini_amx_runs;
+
+// Of the panel whose first position is p. 0: they are too many.
+static int eini_gett_amx_runs(const eini_gett_pack_arg *a, int64_t p, eini_amx_runs *r) {
+  r->n = 0;
+  for (int64_t i = 0; i < EINI_AMX_LANES && p + i < a->np; i++) {
+    const int64_t from = a->row[p + i] - i;
+    if (r->n == 0 || from != r->from[r->n - 1]) {
+      if (r->n == EINI_AMX_RUNS) return 0;
+      r->from[r->n] = from, r->lanes[r->n++] = 0;
+    }
+    r->lanes[r->n - 1] |= 1u << i;
+  }
+  return 1;
+}
+
+// 32 values of two bytes, or as many pairs of one byte, of which the second may not be there.
+EINI_T512 EINI_INLINE __m512i eini_gett_amx_row(const eini_amx_runs *r, const void *src, int bytes,
+                                                const int64_t *col, int64_t n) {
+  __m512i x = _mm512_setzero_si512();
+  if (!bytes) {
+    for (int i = 0; i < r->n && n > 0; i++)
+      x = _mm512_mask_loadu_epi16(x, r->lanes[i], (const void *)((uintptr_t)src +
+                                      2 * (uintptr_t)(r->from[i] + col[0])));
+    return x;
+  }
+  for (int h = 0; h < 2 && h < n; h++) {
+    __m256i y = _mm256_setzero_si256();
+    for (int i = 0; i < r->n; i++)
+      y = _mm256_mask_loadu_epi8(y, r->lanes[i], (const void *)((uintptr_t)src +
+                                     (uintptr_t)(r->from[i] + col[h])));
+    const __m512i z = _mm512_cvtepu8_epi16(y);
+    x = h == 0 ? z : _mm512_or_si512(x, _mm512_slli_epi16(z, 8));
+  }
+  return x;
+}
+
+// Panels whose lanes are few runs of memory: two rows of values of two bytes become one of pairs.
+// -1: they are not.
+EINI_T512 static int eini_gett_amx_zip(const eini_gett_kit *kit, int is_u,
+                                       const eini_gett_pack_arg *a, int64_t panel, int64_t rows) {
+  const int bytes = kit->group == 4, half = kit->group / 2;
+  const __m512i first = _mm512_set_epi32(
+      0x2f000f, 0x2e000e, 0x2d000d, 0x2c000c, 0x2b000b, 0x2a000a, 0x290009, 0x280008, 0x270007,
+      0x260006, 0x250005, 0x240004, 0x230003, 0x220002, 0x210001, 0x200000);
+  const __m512i second = _mm512_add_epi16(first, _mm512_set1_epi16(16));
+  uint32_t odd = 0;
+  eini_amx_runs r;
+  for (int64_t p = 0; p < a->np; p += EINI_AMX_LANES) {
+    int32_t *to = (int32_t *)a->dst + p / EINI_AMX_LANES * panel, *d = to;
+    if (!eini_gett_amx_runs(a, p, &r)) return -1;
+    for (int64_t q = 0; q < a->nk; q += kit->group, d += EINI_AMX_LANES) {
+      const __m512i x = eini_gett_amx_row(&r, a->src, bytes, a->col + q, a->nk - q);
+      const __m512i y = eini_gett_amx_row(&r, a->src, bytes, a->col + q + half, a->nk - q - half);
+      odd |= eini_gett_subnormal(x) | eini_gett_subnormal(y);
+      _mm512_storeu_si512(d, _mm512_permutex2var_epi16(x, first, y));
+      _mm512_storeu_si512(d + 16, _mm512_permutex2var_epi16(x, second, y));
+    }
+    memset(d, 0, (size_t)(rows * EINI_AMX_LANES - (d - to)) * sizeof *d);
+    if (is_u) eini_gett_amx_turn(EINI_AMX_LANES, rows, (float *)(void *)to);
+  }
+  return kit->form == EINI_GETT_AMX_BF16 && odd != 0;
+}
+
+// Packs all panels of a side, of so many rows, where its lines, or its lanes, lie so. 1: some value
+// is subnormal; -1: they do not.
+static int eini_gett_amx_pack(const eini_gett_kit *kit, int is_u, const eini_gett_pack_arg *a,
+                              int64_t panel, int64_t rows) {
+  if (a->lanes != EINI_AMX_LANES) return -1;
+  if (is_u && a->kind == EINI_GETT_ALONG && a->step == 1 &&
+      (a->count == a->nk || a->count % (16 * kit->group) == 0))
+    return eini_gett_amx_lines(kit, a, panel);
+  return eini_gett_amx_zip(kit, is_u, a, panel, rows);
 }
 #endif  // EINI_CPU_DOTS
 
@@ -6231,7 +6339,7 @@ static int eini_gett_kit_dots(const eini_cpu *cpu, int form, eini_gett_kit *k) {
     k->exact = eini_gett_regs_bf16, k->fold = eini_gett_sum_zs;
   if (form == EINI_GETT_AMX_I8 && (plain || cpu->has & EINI_HAS_AMX_I8))
     k->fold = eini_gett_sum_zi, k->group = 4;
-  if (form >= EINI_GETT_AMX_BF16 && k->fold != NULL) {
+  if (eini_gett_tiled(k) && k->fold != NULL) {
     k->tile = eini_gett_amx_tile(cpu->has, form == EINI_GETT_AMX_BF16, 0, 0);
     k->done = eini_gett_done_amx, k->round = 16, k->cols = 1;
     eini_gett_shape(k, 16, 2, 32);
@@ -6277,7 +6385,7 @@ static void eini_gett_dress(const eini_cpu *cpu, eini_gett_kit *k, const ein_sid
 // Around the tiles of a run.
 static void eini_gett_begin(const eini_cpu *cpu, const eini_gett_kit *k) {
 #if EINI_CPU_AMX
-  if (k->form >= EINI_GETT_AMX_BF16 && !(cpu->has & EINI_HAS_AMX_PLAIN)) eini_gett_amx_begin();
+  if (eini_gett_tiled(k) && !(cpu->has & EINI_HAS_AMX_PLAIN)) eini_gett_amx_begin();
 #else
   (void)cpu, (void)k;
 #endif
@@ -6285,7 +6393,7 @@ static void eini_gett_begin(const eini_cpu *cpu, const eini_gett_kit *k) {
 
 static void eini_gett_end(const eini_cpu *cpu, const eini_gett_kit *k) {
 #if EINI_CPU_AMX
-  if (k->form >= EINI_GETT_AMX_BF16 && !(cpu->has & EINI_HAS_AMX_PLAIN)) eini_gett_amx_end();
+  if (eini_gett_tiled(k) && !(cpu->has & EINI_HAS_AMX_PLAIN)) eini_gett_amx_end();
 #else
   (void)cpu, (void)k;
 #endif
@@ -6674,6 +6782,10 @@ static void eini_gett_pack_narrow(eini_gett_hand *h, const eini_gett_kit *kit, i
                                   eini_gett_pack_fn pack, const eini_gett_pack_arg *a) {
   const int64_t used = (a->nk + kit->group - 1) / kit->group, rows = eini_gett_rows(kit, a->nk);
   const int64_t panels = (h->np + h->lanes - 1) / h->lanes, row = h->lanes * kit->size;
+#if EINI_CPU_DOTS
+  h->odd = eini_gett_tiled(kit) ? eini_gett_amx_pack(kit, is_u, a, h->panel, rows) : -1;
+  if (h->odd >= 0) return;
+#endif
   h->odd = 0;
   pack(a);
   if (kit->done == NULL) return;
@@ -7386,7 +7498,7 @@ static void eini_gett_passes(const eini_cpu *cpu, int64_t run, eini_gett_sketch 
     if (p->sub * column <= cpu->l1 / 4) return;
   }
   if (p->past && step < p->lanes && p->lanes % step != 0 && step % kit->w == 0) p->lanes = step;
-  const int64_t fit = cpu->l1 / 2 / column / p->lanes * p->lanes;
+  const int64_t fit = eini_max64(cpu->l1 / 2 / column / p->lanes, 16) * p->lanes;  // U goes again
   p->sub = p->past ? eini_min64(fit, eini_up(step, p->lanes)) : fit;
   p->sub = eini_max64(p->sub, p->lanes);
 }
@@ -7398,6 +7510,8 @@ static int64_t eini_gett_even_share(int64_t all, int64_t most, int64_t shares, i
   return eini_min64(most, eini_up((all - 1) / eini_up(boxes, shares) + 1, unit));
 }
 
+#define EINI_GETT_KEPT 512  // positions of either side in the buffer at most, while boxes of K pass
+
 // The box of K. In deterministic mode extents and dtype alone make it: all tiles add along K alike.
 static void eini_gett_box_k(const eini_cpu *cpu, eini_gett_sketch *p, int64_t k) {
   const eini_gett_kit *kit = &p->kit;
@@ -7406,7 +7520,8 @@ static void eini_gett_box_k(const eini_cpu *cpu, eini_gett_sketch *p, int64_t k)
   int64_t kc = eini_min64(cpu->l1 / 3 * 4 / kit->nu, cpu->l2 / 8 / (kit->nv * kit->w)) / size;
   kc = eini_max64(kc / kit->round, 1) * kit->round * kit->group;
   if (p->ordered) kc = EINI_GETT_ORDERED / size;
-  if (k < kc + kc / 4) kc = k;
+  // Tile registers take little longer to multiply than it takes to pack again, or to add to sums.
+  if (k < (eini_gett_tiled(kit) ? 4 * kc : kc + kc / 4)) kc = k;
   const int ku = p->ordered ? -1 : eini_gett_unit_axis(p->u, p->u->k, p->kx);
   const int kv = p->ordered ? -1 : eini_gett_unit_axis(p->v, p->v->k, p->kx);
   eini_gett_fit(p->kx->n, p->kx->extent, NULL, p->box_k, kc, kv, ku, 16,
@@ -7428,7 +7543,8 @@ static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p) {
              all_v * k * size > cpu->l2 * 2;
   const int64_t room = (p->ahead ? cpu->l2 / 8 * 3 : cpu->l2 / 4 * 3) / (p->rows * size);
   const int64_t unit_v = eini_max64(p->pad, kit->gv);
-  int64_t most_v = eini_max64(p->keep ? eini_min64(room, 512) : room, 4 * kit->w);
+  const int64_t kept = eini_gett_tiled(kit) ? 4 * EINI_GETT_KEPT : EINI_GETT_KEPT;
+  int64_t most_v = eini_max64(p->keep ? eini_min64(room, kept) : room, 4 * kit->w);
   most_v = eini_gett_even_share(all_v, most_v, p->shares[1], unit_v);
   const int za = eini_gett_unit_axis(p->v, p->v->row, p->vx);
   const int64_t *run_v = p->v->nop > 0 ? p->v->row[0] : NULL;
@@ -7460,7 +7576,7 @@ static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p) {
     return;
   }
   int64_t most_u = (p->nv >= all_v ? cpu->l2 * 3 / 8 : cpu->l3 / 4) / (p->rows * size);
-  if (p->keep) most_u = eini_min64(most_u, 512);
+  if (p->keep) most_u = eini_min64(most_u, kept);
   most_u = eini_max64(most_u, 4 * kit->nu);
   most_u = eini_gett_even_share(all_u, most_u, p->shares[2], kit->nu);
   const int zu = eini_gett_unit_axis(p->u, p->u->row, p->ux);

@@ -406,6 +406,12 @@ static void draw_extents(problem *p) {
     draw_runs(p);
     return;
   }
+  if (p->narrow && pick(3) == 0) {  // whole tiles of tile registers
+    for (int g = 0; g < GROUPS; g++) p->rank[g] = g != BATCH || pick(4) == 0;
+    for (int g = 0; g < GROUPS; g++)
+      p->extent[g][0] = g == BATCH ? 2 : g == K ? 1 + pick(90) : 32 * (1 + pick(2)) + pick(20);
+    return;
+  }
   for (int g = 0; g < GROUPS; g++) {
     p->rank[g] = (int)(g == BATCH ? pick(3) : pick(4) == 0 ? pick(AXES + 1) : 1 + pick(2));
     for (int i = 0; i < p->rank[g]; i++) {

@@ -381,6 +381,10 @@ static void eini_gett_pack_narrow(eini_gett_hand *h, const eini_gett_kit *kit, i
                                   eini_gett_pack_fn pack, const eini_gett_pack_arg *a) {
   const int64_t used = (a->nk + kit->group - 1) / kit->group, rows = eini_gett_rows(kit, a->nk);
   const int64_t panels = (h->np + h->lanes - 1) / h->lanes, row = h->lanes * kit->size;
+#if EINI_CPU_DOTS
+  h->odd = eini_gett_tiled(kit) ? eini_gett_amx_pack(kit, is_u, a, h->panel, rows) : -1;
+  if (h->odd >= 0) return;
+#endif
   h->odd = 0;
   pack(a);
   if (kit->done == NULL) return;

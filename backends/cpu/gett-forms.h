@@ -72,7 +72,7 @@ static int eini_gett_kit_dots(const eini_cpu *cpu, int form, eini_gett_kit *k) {
     k->exact = eini_gett_regs_bf16, k->fold = eini_gett_sum_zs;
   if (form == EINI_GETT_AMX_I8 && (plain || cpu->has & EINI_HAS_AMX_I8))
     k->fold = eini_gett_sum_zi, k->group = 4;
-  if (form >= EINI_GETT_AMX_BF16 && k->fold != NULL) {
+  if (eini_gett_tiled(k) && k->fold != NULL) {
     k->tile = eini_gett_amx_tile(cpu->has, form == EINI_GETT_AMX_BF16, 0, 0);
     k->done = eini_gett_done_amx, k->round = 16, k->cols = 1;
     eini_gett_shape(k, 16, 2, 32);
@@ -118,7 +118,7 @@ static void eini_gett_dress(const eini_cpu *cpu, eini_gett_kit *k, const ein_sid
 // Around the tiles of a run.
 static void eini_gett_begin(const eini_cpu *cpu, const eini_gett_kit *k) {
 #if EINI_CPU_AMX
-  if (k->form >= EINI_GETT_AMX_BF16 && !(cpu->has & EINI_HAS_AMX_PLAIN)) eini_gett_amx_begin();
+  if (eini_gett_tiled(k) && !(cpu->has & EINI_HAS_AMX_PLAIN)) eini_gett_amx_begin();
 #else
   (void)cpu, (void)k;
 #endif
@@ -126,7 +126,7 @@ static void eini_gett_begin(const eini_cpu *cpu, const eini_gett_kit *k) {
 
 static void eini_gett_end(const eini_cpu *cpu, const eini_gett_kit *k) {
 #if EINI_CPU_AMX
-  if (k->form >= EINI_GETT_AMX_BF16 && !(cpu->has & EINI_HAS_AMX_PLAIN)) eini_gett_amx_end();
+  if (eini_gett_tiled(k) && !(cpu->has & EINI_HAS_AMX_PLAIN)) eini_gett_amx_end();
 #else
   (void)cpu, (void)k;
 #endif

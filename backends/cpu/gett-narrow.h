@@ -8,6 +8,9 @@
 enum { EINI_GETT_WHOLE, EINI_GETT_BF16, EINI_GETT_I16, EINI_GETT_I8, EINI_GETT_AMX_BF16,
        EINI_GETT_AMX_I8, EINI_GETT_FORMS };
 
+// Whether panels are for tile registers.
+static int eini_gett_tiled(const eini_gett_kit *kit) { return kit->form >= EINI_GETT_AMX_BF16; }
+
 #define EINI_KERNELS EINI_KERNELS_PACK
 #define EINI_PACK_N 1
 #define EINI_PACK_PLAIN
@@ -284,22 +287,22 @@ EINI_T256 EINI_INLINE __m128 eini_run_uys(const uint8_t *s) {
 #undef EINI_TILE_KIND
 #undef EINI_KERNELS
 
+// Not 0: of 32 values of bf16 some are subnormal.
+EINI_T512 EINI_INLINE uint32_t eini_gett_subnormal(__m512i x) {
+  const __m512i exponent = _mm512_set1_epi16(0x7f80), fraction = _mm512_set1_epi16(0x7f);
+  return _mm512_testn_epi16_mask(x, exponent) & _mm512_test_epi16_mask(x, fraction);
+}
+
 // Whether a panel has subnormal values.
 EINI_T512 static int eini_gett_done_bf16(const eini_gett_kit *kit, int is_u, int64_t lanes,
                                          int64_t rows, void *panel) {
-  const __m512i exponent = _mm512_set1_epi16(0x7f80), fraction = _mm512_set1_epi16(0x7f);
   const int32_t *p = (const int32_t *)panel;
   uint32_t any = 0;
   int64_t i = 0;
   (void)kit, (void)is_u;
-  for (; i + 16 <= lanes * rows; i += 16) {
-    const __m512i x = _mm512_loadu_si512(p + i);
-    any |= _mm512_testn_epi16_mask(x, exponent) & _mm512_test_epi16_mask(x, fraction);
-  }
-  for (; i < lanes * rows; i += 8) {
-    const __m512i x = _mm512_castsi256_si512(EINI_READ32(p + i));
-    any |= _mm512_testn_epi16_mask(x, exponent) & _mm512_test_epi16_mask(x, fraction) & 0xffff;
-  }
+  for (; i + 16 <= lanes * rows; i += 16) any |= eini_gett_subnormal(_mm512_loadu_si512(p + i));
+  for (; i < lanes * rows; i += 8)
+    any |= eini_gett_subnormal(_mm512_castsi256_si512(EINI_READ32(p + i))) & 0xffff;
   return any != 0;
 }
 

@@ -186,7 +186,7 @@ static void eini_gett_passes(const eini_cpu *cpu, int64_t run, eini_gett_sketch 
     if (p->sub * column <= cpu->l1 / 4) return;
   }
   if (p->past && step < p->lanes && p->lanes % step != 0 && step % kit->w == 0) p->lanes = step;
-  const int64_t fit = cpu->l1 / 2 / column / p->lanes * p->lanes;
+  const int64_t fit = eini_max64(cpu->l1 / 2 / column / p->lanes, 16) * p->lanes;  // U goes again
   p->sub = p->past ? eini_min64(fit, eini_up(step, p->lanes)) : fit;
   p->sub = eini_max64(p->sub, p->lanes);
 }
@@ -198,6 +198,8 @@ static int64_t eini_gett_even_share(int64_t all, int64_t most, int64_t shares, i
   return eini_min64(most, eini_up((all - 1) / eini_up(boxes, shares) + 1, unit));
 }
 
+#define EINI_GETT_KEPT 512  // positions of either side in the buffer at most, while boxes of K pass
+
 // The box of K. In deterministic mode extents and dtype alone make it: all tiles add along K alike.
 static void eini_gett_box_k(const eini_cpu *cpu, eini_gett_sketch *p, int64_t k) {
   const eini_gett_kit *kit = &p->kit;
@@ -206,7 +208,8 @@ static void eini_gett_box_k(const eini_cpu *cpu, eini_gett_sketch *p, int64_t k)
   int64_t kc = eini_min64(cpu->l1 / 3 * 4 / kit->nu, cpu->l2 / 8 / (kit->nv * kit->w)) / size;
   kc = eini_max64(kc / kit->round, 1) * kit->round * kit->group;
   if (p->ordered) kc = EINI_GETT_ORDERED / size;
-  if (k < kc + kc / 4) kc = k;
+  // Tile registers take little longer to multiply than it takes to pack again, or to add to sums.
+  if (k < (eini_gett_tiled(kit) ? 4 * kc : kc + kc / 4)) kc = k;
   const int ku = p->ordered ? -1 : eini_gett_unit_axis(p->u, p->u->k, p->kx);
   const int kv = p->ordered ? -1 : eini_gett_unit_axis(p->v, p->v->k, p->kx);
   eini_gett_fit(p->kx->n, p->kx->extent, NULL, p->box_k, kc, kv, ku, 16,
@@ -228,7 +231,8 @@ static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p) {
              all_v * k * size > cpu->l2 * 2;
   const int64_t room = (p->ahead ? cpu->l2 / 8 * 3 : cpu->l2 / 4 * 3) / (p->rows * size);
   const int64_t unit_v = eini_max64(p->pad, kit->gv);
-  int64_t most_v = eini_max64(p->keep ? eini_min64(room, 512) : room, 4 * kit->w);
+  const int64_t kept = eini_gett_tiled(kit) ? 4 * EINI_GETT_KEPT : EINI_GETT_KEPT;
+  int64_t most_v = eini_max64(p->keep ? eini_min64(room, kept) : room, 4 * kit->w);
   most_v = eini_gett_even_share(all_v, most_v, p->shares[1], unit_v);
   const int za = eini_gett_unit_axis(p->v, p->v->row, p->vx);
   const int64_t *run_v = p->v->nop > 0 ? p->v->row[0] : NULL;
@@ -260,7 +264,7 @@ static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p) {
     return;
   }
   int64_t most_u = (p->nv >= all_v ? cpu->l2 * 3 / 8 : cpu->l3 / 4) / (p->rows * size);
-  if (p->keep) most_u = eini_min64(most_u, 512);
+  if (p->keep) most_u = eini_min64(most_u, kept);
   most_u = eini_max64(most_u, 4 * kit->nu);
   most_u = eini_gett_even_share(all_u, most_u, p->shares[2], kit->nu);
   const int zu = eini_gett_unit_axis(p->u, p->u->row, p->ux);
