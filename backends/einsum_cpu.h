@@ -4525,6 +4525,22 @@ static const eini_chunk_row eini_chunk_table_512[] = {EINI_CHUNK_ROWS(zs, zd)};
 #undef EINI_NUM
 #undef EINI_FLAT
 
+// eini_bf16_store in vectors, for which compilers need twice as many operations: tiles of bf16 are
+// soon done.
+EINI_T512 static void eini_c_store_bf16_zs(EINI_OP_ARGS) {
+  const __m512i half = _mm512_set1_epi32(0x7fff), one = _mm512_set1_epi32(1);
+  (void)b, (void)c;
+  for (int64_t i = 0; i < n; i += 16) {
+    const __m512 f = _mm512_loadu_ps((const float *)a + i);
+    const __m512i u = _mm512_castps_si512(f), high = _mm512_srli_epi32(u, 16);
+    const __m512i r = _mm512_srli_epi32(
+        _mm512_add_epi32(_mm512_add_epi32(u, half), _mm512_and_si512(high, one)), 16);
+    const __m512i x = _mm512_mask_or_epi32(r, _mm512_cmp_ps_mask(f, f, _CMP_UNORD_Q), high,
+                                           _mm512_set1_epi32(0x40));
+    _mm256_storeu_si256((__m256i *)(void *)((uint16_t *)d + i), _mm512_cvtepi32_epi16(x));
+  }
+}
+
 // Loads and stores of storage dtypes.
 static ein_chunk_fn eini_cpu_storage_fn(int wide, int load, ein_dtype type) {
   switch (type) {
@@ -10816,6 +10832,23 @@ static double eini_dir_nest_cost(const eini_rated *cpu, const eini_dir_job *j, i
   return batch * s;
 }
 
+// Vectors that are loaded for one of lanes and a position of n, of operands whose rows have pages
+// of their own, more than the first cache of pages holds.
+static double eini_dir_soa_pages(const eini_dir_job *j) {
+  const eini_dir_index *k = &j->x[EINI_DIR_K];
+  double loads = 0;
+  if ((j->x[EINI_DIR_M].size + 1) * k->size < 64) return 0;
+  for (int q = 0; q < 2; q++) {
+    const eini_dir_index *r = &j->x[q ? EINI_DIR_N : EINI_DIR_M];
+    const int stream = q ? EINI_DIR_OPS : 0;
+    int64_t step = eini_least_step(k->n, k->extent, k->stride[stream], INT64_MAX / j->unit);
+    step = eini_least_step(r->n, r->extent, r->stride[stream], step);
+    const double rows = (double)j->x[EINI_DIR_M].size;
+    if (step * j->unit >= EINI_PAGE_BYTES) loads += (double)k->size * (q ? ceil(rows / 8) : rows);
+  }
+  return loads;
+}
+
 // The same for lanes of the batch: both sides are loaded for every product.
 static double eini_dir_soa_cost(const eini_rated *cpu, const eini_dir_job *j, int64_t nb) {
   const double m = (double)j->x[EINI_DIR_M].size, n = (double)j->x[EINI_DIR_N].size;
@@ -10823,6 +10856,7 @@ static double eini_dir_soa_cost(const eini_rated *cpu, const eini_dir_job *j, in
   const double lanes = (double)j->kern->lanes, tiles = ceil(m / 8);
   double cycles = tiles * (20 + 3 * (double)j->x[EINI_DIR_K].n) + k * (1.2 * m + tiles);
   double s = n * (batch / lanes * cycles / cpu->hz + (batch / (double)nb + 1) * 6e-8);
+  s += n * batch / lanes * eini_dir_soa_pages(j) * EINI_PAGE_SECONDS / 5;
   if (!eini_dir_unit_last(&j->x[EINI_DIR_B], EINI_DIR_OUT)) s += batch * m * n * 1e-9;
   if (!j->c->plain_out) s += batch * m * n * (j->c->scaled ? 0.3e-9 : 2e-9);
   return s;
@@ -12835,6 +12869,8 @@ typedef void (*eini_lanes_turn)(int64_t n, const void *src, const int64_t *r, in
 enum {
   EINI_LANES_BLOCK,         // words of ein_choice.state: lanes of a block
   EINI_LANES_PAST,          // the output goes past the caches
+  EINI_LANES_COPIED,        // bits: the operands that are copied
+  EINI_LANES_ROWS = 32,     // rows at least of what is copied
   EINI_LANES_PIECE = 256,   // reals of a piece at most
   EINI_LANES_SMALL = 4096,  // reals of A at most
   EINI_LANES_MOST = 8,      // of a granule
@@ -12858,6 +12894,7 @@ typedef struct eini_lanes_by {
 typedef struct eini_lanes_move {
   eini_lanes_piece piece;
   int64_t step, behind;        // behind: of the next block, which is asked for; 0: it is not
+  int copied;                  // of step 1, to a block: vectors of all rows, one after the other
   char *block;                 // its lanes
   int64_t *joined;             // where reals of pieces turned as one are, in a block of so many
   int64_t granules, lanes;     //   granules and lanes; NULL: one by one
@@ -13116,6 +13153,23 @@ static void eini_lanes_in(const eini_lanes_by *by, eini_lanes_move *m, const cha
   }
 }
 
+// Values from the one at p on, which lie along the lanes, as vectors of so many; lanes behind them
+// are as the last one.
+static void eini_lanes_copy(const eini_lanes_by *by, const eini_lanes_move *m, const char *p,
+                            int64_t n, int64_t vector) {
+  const int64_t z = by->size, bytes = vector * z, next = m->piece.n * bytes;
+  for (int64_t i = 0; i < m->piece.n; i++) {
+    const char *s = p + m->piece.off[i] * z, *end = s + n * z;
+    char *d = m->block + m->piece.row[i] * bytes;
+    for (; end - s >= bytes; s += bytes, d += next)
+      if (bytes == 64) memcpy(d, s, 64);
+      else memcpy(d, s, (size_t)bytes);
+    if (s == end) continue;
+    memcpy(d, s, (size_t)(end - s));
+    for (char *last = d + (end - s); last < d + bytes; last += z) memcpy(last, end - z, (size_t)z);
+  }
+}
+
 // The pieces of the output's values from the one at p on.
 static void eini_lanes_leave(const eini_lanes_by *by, eini_lanes_move *m, char *p,
                              const eini_lanes_range *b) {
@@ -13322,12 +13376,13 @@ static int eini_lanes_able(const ein_contract *c) {
          c->q.form == EIN_FORM_PLAIN;
 }
 
-// Lanes of a block whose pieces have `each` bytes for one, half of the first cache; a part of group
-// g is some blocks. inner: positions of the group for a value of the index; 0: it is not cut.
+// Lanes of a block whose pieces have `each` bytes for one, half of the first cache, and so many
+// vectors at least; a part of group g is some blocks. inner: positions of the group for a value of the index; 0: it is not cut.
 static int64_t eini_lanes_blocks(const eini_rated *cpu, const eini_dir_kern *kern, int64_t each,
-                                 int64_t size, int64_t inner, int g, ein_choice *choice) {
-  const int64_t fit = eini_min64(cpu->is.l1 / 2 / each, 64);
-  const int64_t lanes = eini_max64(fit / kern->lanes, 1) * kern->lanes, some = 4 * lanes;
+                                 int64_t least, int64_t size, int64_t inner, int g,
+                                 ein_choice *choice) {
+  const int64_t fit = eini_min64(cpu->is.l1 / 2 / each, 64) / kern->lanes;
+  const int64_t lanes = eini_max64(eini_max64(fit, least), 1) * kern->lanes, some = 4 * lanes;
   for (int i = 0; i < 3; i++) choice->grid[i] = choice->unit[i] = 1;
   if (inner > 0) choice->unit[g] = some * inner, choice->grid[g] = (size + some - 1) / some;
   return lanes;
@@ -13404,7 +13459,7 @@ static int eini_lanes_plan(const eini_rated *cpu, const ein_contract *c, int wid
   const int64_t in = j.move[0].piece.n, out = j.move[1].piece.n;
   const double all = batch * (double)(j.size * j.by.size);
   j.past = eini_lanes_past(cpu, &j.move[1], all * (double)out, all * (double)in);
-  j.lanes = eini_lanes_blocks(cpu, j.kern, (in + out * (1 + j.past) + 2) * j.by.size, j.size,
+  j.lanes = eini_lanes_blocks(cpu, j.kern, (in + out * (1 + j.past) + 2) * j.by.size, 1, j.size,
                               j.axis == 0 ? j.nd : 0, 1 + j.side, choice);
   choice->grid[0] = eini_axes_size(&c->batch);
   choice->scratch = eini_lanes_carve(&j, NULL);
@@ -13421,7 +13476,8 @@ static const eini_cpu_family eini_lanes_family = {"lanes", eini_lanes_plan, eini
 // ================================================================================================
 // >>lanes-batch  products whose batch steps over pieces
 // An index of many values that both operands and the output have, as in ijk,ijk->ij: its values are
-// lanes. What steps over pieces along it is turned, what lies along it is taken where it is.
+// lanes. What steps over pieces along it is turned, what lies along it is taken where it is; an
+// operand that does so in pages of their own is copied, many lanes of a page at once.
 // ================================================================================================
 
 enum { EINI_LANES_P, EINI_LANES_Q, EINI_LANES_Y };
@@ -13435,7 +13491,7 @@ typedef struct eini_lanes_three {
   int axis, past;              // of the batch; see EINI_LANES_PAST
   int64_t size, lanes;         // values of it; of a block
   int64_t nd, nk, nm, nn;
-  eini_lanes_move move[3];     // step 1: in place, without a block
+  eini_lanes_move move[3];     // step 1: in place, without a block, unless copied
   int64_t inner;               // the last axis of k; the others have tables
   int64_t *pk, *qk, *prow, *qrow, *ym, *yn, *d[3];
   char *base[3];               // of the lanes at hand
@@ -13472,6 +13528,11 @@ static eini_lanes_axes eini_lanes_three_axes(const eini_lanes_three *j, int i) {
   return a;
 }
 
+// Whether operand i is taken, or the output left, where it is.
+static int eini_lanes_in_place(const eini_lanes_three *j, int i) {
+  return j->move[i].step == 1 && !j->move[i].copied;
+}
+
 static size_t eini_lanes_three_carve(eini_lanes_three *j, char *base) {
   eini_lanes_axes axes[3];
   int64_t most = 0;
@@ -13486,7 +13547,7 @@ static size_t eini_lanes_three_carve(eini_lanes_three *j, char *base) {
   j->yn = (int64_t *)(void *)eini_carve(base, &used, j->nn, 8);
   for (int i = 0; i < 3; i++) {
     j->d[i] = (int64_t *)(void *)eini_carve(base, &used, j->nd, 8);
-    if (j->move[i].step == 1) continue;
+    if (eini_lanes_in_place(j, i)) continue;
     most = eini_max64(most, j->move[i].piece.n);
     eini_lanes_carve_move(&j->by, &j->move[i], j->lanes,
                           eini_lanes_joins(&j->by, &j->move[i], &axes[i]), base, &used);
@@ -13496,44 +13557,57 @@ static size_t eini_lanes_three_carve(eini_lanes_three *j, char *base) {
   return used;
 }
 
+// Lanes of a row of an operand's block: of those that are copied a vector's.
+static int64_t eini_lanes_pitch(const eini_lanes_three *j, int i, int64_t lanes) {
+  return j->move[i].copied ? j->kern->lanes : lanes;
+}
+
 // All tables, for blocks of so many lanes.
 static void eini_lanes_three_tables(eini_lanes_three *j, int64_t lanes) {
   const ein_contract *c = j->c;
-  const int64_t d = lanes, k = j->nd * d, r = j->nk * k, y = j->nn * k;
-  const int p = j->move[EINI_LANES_P].step == 1, q = j->move[EINI_LANES_Q].step == 1;
-  const int to = j->move[EINI_LANES_Y].step == 1;
+  const int64_t d = lanes, k = j->nd * d, y = j->nn * k;
+  const int p = eini_lanes_in_place(j, EINI_LANES_P), q = eini_lanes_in_place(j, EINI_LANES_Q);
+  const int to = eini_lanes_in_place(j, EINI_LANES_Y);
   const ein_axes outer = {c->k.n > 0 ? c->k.n - 1 : 0, c->k.extent};
   const int64_t nk = j->nk / j->inner;
-  eini_lanes_offsets(&outer, -1, c->p.k[0], nk, k * j->inner, p, j->pk);
-  eini_lanes_offsets(&outer, -1, c->q.k[0], nk, k * j->inner, q, j->qk);
-  eini_lanes_offsets(&c->m, -1, c->p.row[0], j->nm, r, p, j->prow);
-  eini_lanes_offsets(&c->n, -1, c->q.row[0], j->nn, r, q, j->qrow);
+  const int64_t dp = eini_lanes_pitch(j, EINI_LANES_P, lanes), kp = j->nd * dp;
+  const int64_t dq = eini_lanes_pitch(j, EINI_LANES_Q, lanes), kq = j->nd * dq;
+  eini_lanes_offsets(&outer, -1, c->p.k[0], nk, kp * j->inner, p, j->pk);
+  eini_lanes_offsets(&outer, -1, c->q.k[0], nk, kq * j->inner, q, j->qk);
+  eini_lanes_offsets(&c->m, -1, c->p.row[0], j->nm, j->nk * kp, p, j->prow);
+  eini_lanes_offsets(&c->n, -1, c->q.row[0], j->nn, j->nk * kq, q, j->qrow);
   eini_lanes_offsets(&c->m, -1, c->out_m, j->nm, y, to, j->ym);
   eini_lanes_offsets(&c->n, -1, c->out_n, j->nn, k, to, j->yn);
-  eini_lanes_offsets(&c->batch, j->axis, c->p.batch[0], j->nd, d, p, j->d[EINI_LANES_P]);
-  eini_lanes_offsets(&c->batch, j->axis, c->q.batch[0], j->nd, d, q, j->d[EINI_LANES_Q]);
+  eini_lanes_offsets(&c->batch, j->axis, c->p.batch[0], j->nd, dp, p, j->d[EINI_LANES_P]);
+  eini_lanes_offsets(&c->batch, j->axis, c->q.batch[0], j->nd, dq, q, j->d[EINI_LANES_Q]);
   eini_lanes_offsets(&c->batch, j->axis, c->out_batch, j->nd, d, to, j->d[EINI_LANES_Y]);
 }
 
 // Products of a block of n values: vectors times vectors.
 static void eini_lanes_three_multiply(const eini_lanes_three *j, int64_t n, int64_t lanes) {
   const ein_contract *c = j->c;
-  const int64_t z = j->by.size, vl = j->kern->lanes, row = j->nd * lanes;
-  const int last = c->k.n - 1;
-  const int64_t pk = last < 0 ? 0 : j->move[EINI_LANES_P].step == 1 ? c->p.k[0][last] : row;
-  const int64_t qk = last < 0 ? 0 : j->move[EINI_LANES_Q].step == 1 ? c->q.k[0][last] : row;
+  const int64_t z = j->by.size, vl = j->kern->lanes;
+  const int last = c->k.n - 1, p_here = eini_lanes_in_place(j, EINI_LANES_P);
+  const int q_here = eini_lanes_in_place(j, EINI_LANES_Q);
+  const int64_t prow = j->nd * eini_lanes_pitch(j, EINI_LANES_P, lanes);
+  const int64_t qrow = j->nd * eini_lanes_pitch(j, EINI_LANES_Q, lanes);
+  const int64_t pk = last < 0 ? 0 : p_here ? c->p.k[0][last] : prow;
+  const int64_t qk = last < 0 ? 0 : q_here ? c->q.k[0][last] : qrow;
+  // From a vector to the next, in vectors' lanes.
+  const int64_t pv = j->move[EINI_LANES_P].copied ? j->move[EINI_LANES_P].piece.n : 1;
+  const int64_t qv = j->move[EINI_LANES_Q].copied ? j->move[EINI_LANES_Q].piece.n : 1;
   eini_dir_tile t = {j->nk / j->inner, j->inner, pk, qk, j->pk, j->qk, NULL, NULL, NULL, NULL,
                      NULL, 0, 0, 0};
   for (int64_t i = 0; i < n; i += vl)
     for (int64_t d = 0; d < j->nd; d++) {
-      t.p = j->base[EINI_LANES_P] + (j->d[EINI_LANES_P][d] + i) * z;
+      t.p = j->base[EINI_LANES_P] + (j->d[EINI_LANES_P][d] + i * pv) * z;
       t.last = (int)eini_min64(vl, n - i);
       // Rows of P stay in the first cache for all of Q.
       for (int64_t m = 0; m < j->nm; m += t.rows) {
         const int rows = eini_dir_tile_rows(j->kern, j->nm - m, 1, &t.rows);
         t.prow = j->prow + m, t.orow = j->ym + m;
         for (int64_t b = 0; b < j->nn; b++) {
-          t.q = j->base[EINI_LANES_Q] + (j->d[EINI_LANES_Q][d] + j->qrow[b] + i) * z;
+          t.q = j->base[EINI_LANES_Q] + (j->d[EINI_LANES_Q][d] + j->qrow[b] + i * qv) * z;
           t.out = j->base[EINI_LANES_Y] + (j->d[EINI_LANES_Y][d] + j->yn[b] + i) * z;
           j->kern->lane[rows](&t);
         }
@@ -13548,14 +13622,15 @@ static ein_status eini_lanes_three_run(const eini_cpu *cpu, const ein_contract *
   int64_t behind[3] = {0, 0, 0}, tabled = -1;
   if (!eini_lanes_three_take(&j, c, cpu->isa)) return EIN_ERR_INTERNAL;
   j.lanes = choice->state[EINI_LANES_BLOCK], j.past = (int)choice->state[EINI_LANES_PAST];
+  for (int i = 0; i < 2; i++) j.move[i].copied = (int)(choice->state[EINI_LANES_COPIED] >> i & 1);
   eini_lanes_three_carve(&j, (char *)scratch);
   eini_lanes_begin(&j.move[EINI_LANES_Y]);
   for (int i = 0; i < 2; i++) eini_lanes_expect(cpu, &j.by, j.size, j.lanes, &j.move[i]);
   for (int i = 0; i < 3; i++) {
-    if (j.move[i].step == 1) continue;
+    if (eini_lanes_in_place(&j, i)) continue;
     const eini_lanes_axes axes = eini_lanes_three_axes(&j, i);
     eini_lanes_enumerate(&axes, &j.move[i].piece);
-    behind[i] = eini_lanes_behind(&j.by, &j.move[i]);
+    if (!j.move[i].copied) behind[i] = eini_lanes_behind(&j.by, &j.move[i]);
   }
   const int64_t from = j.axis == 0 ? part->batch[0] / j.nd : 0;
   const int64_t to = j.axis == 0 ? part->batch[1] / j.nd : j.size, z = j.by.size;
@@ -13568,7 +13643,8 @@ static ein_status eini_lanes_three_run(const eini_cpu *cpu, const ein_contract *
     for (int i = 0; i < 2; i++) {
       const char *at = in[i] + e * j.move[i].step * z;
       j.base[i] = j.move[i].block;
-      if (j.move[i].step == 1) j.base[i] = (char *)(uintptr_t)at;
+      if (j.move[i].copied) eini_lanes_copy(&j.by, &j.move[i], at, r.n, j.kern->lanes);
+      else if (j.move[i].step == 1) j.base[i] = (char *)(uintptr_t)at;
       else eini_lanes_in(&j.by, &j.move[i], at, &r);
     }
     eini_lanes_move *y = &j.move[EINI_LANES_Y];
@@ -13581,14 +13657,19 @@ static ein_status eini_lanes_three_run(const eini_cpu *cpu, const ein_contract *
   return EIN_OK;
 }
 
-// 1: something is turned, and a quarter of the second cache has a vector of each of its reals.
-static int eini_lanes_three_fits(const eini_cpu *cpu, const eini_lanes_three *j) {
+// 1: something is turned or copied, and a quarter of the second cache has a vector of each of its
+// reals. Says what is copied.
+static int eini_lanes_three_fits(const eini_cpu *cpu, eini_lanes_three *j) {
   const int64_t most = cpu->l2 / 4 / (j->kern->lanes * j->by.size);
   int turned = 0;
   if (j->size < 2 * j->kern->lanes || j->nk < 1 || j->nm < 1 || j->nn < 1 || j->nd < 1) return 0;
   for (int i = 0; i < 3; i++) {
-    if (j->move[i].step == 1) continue;
     const eini_lanes_axes axes = eini_lanes_three_axes(j, i);
+    j->move[i].copied = i < EINI_LANES_Y && j->move[i].step == 1 && j->move[i].piece.n <= most &&
+                        j->move[i].piece.n >= EINI_LANES_ROWS &&
+                        eini_lanes_pages(&axes, INT64_MAX / j->by.size, j->by.size) > 0;
+    turned += j->move[i].copied;
+    if (j->move[i].step == 1) continue;
     if (i < EINI_LANES_Y ? !eini_lanes_short(&j->move[i], &axes, most)
                          : !eini_lanes_one_run(&j->by, &j->move[i], &axes, most))
       return 0;
@@ -13597,6 +13678,7 @@ static int eini_lanes_three_fits(const eini_cpu *cpu, const eini_lanes_three *j)
   return turned > 0;
 }
 
+#define EINI_LANES_COPY 5       // cycles of a vector that is copied
 #define EINI_LANES_LOAD 1.25    // cycles of a product of vectors, whose rows are loaded for each
 
 // Seconds of reading again what the first cache does not keep: rows of P's tile for each of Q's,
@@ -13614,19 +13696,22 @@ static double eini_lanes_three_seconds(const eini_rated *cpu, const eini_lanes_t
   const double size = (double)eini_up(j->size, j->kern->lanes), k = (double)j->nk;
   const double rows = (double)(j->nd * j->nn * j->nm);
   const double tiles = (double)(j->nd * j->nn) * ceil((double)j->nm / j->kern->rows);
-  double turned = 0, bytes = 0, pages = 0;
+  double turned = 0, copied = 0, bytes = 0, pages = 0;
   for (int i = 0; i < 3; i++) {
     const int twice = i == EINI_LANES_Y && !j->past;
     bytes += size * (double)j->move[i].piece.n * (double)j->by.size * (1 + twice);
     const eini_lanes_axes axes = eini_lanes_three_axes(j, i);
     if (j->move[i].step == 1) {
-      pages += eini_lanes_pages(&axes, INT64_MAX / j->by.size, j->by.size) / j->kern->lanes;
+      const double lanes = (double)(j->move[i].copied ? j->lanes : j->kern->lanes);
+      pages += eini_lanes_pages(&axes, INT64_MAX / j->by.size, j->by.size) / lanes;
+      copied += (double)(j->move[i].copied * j->move[i].piece.n);
       continue;
     }
     turned += eini_lanes_granules(&j->by, &j->move[i], &axes);
     pages += eini_lanes_pages(&axes, j->move[i].step, j->by.size);
   }
-  const double one = fmax(rows * k * EINI_LANES_LOAD, tiles * k * 4) + tiles * EINI_LANES_TILE;
+  const double one = fmax(rows * k * EINI_LANES_LOAD, tiles * k * 4) + tiles * EINI_LANES_TILE +
+                     copied * EINI_LANES_COPY;
   const double busy =
       size * ((turned * EINI_LANES_TURN(j->by.size) + one / j->kern->lanes) / cpu->hz + pages) +
       eini_lanes_three_again(cpu, j);
@@ -13658,14 +13743,17 @@ static int eini_lanes_three_plan(const eini_rated *cpu, const ein_contract *c, i
            eini_lanes_past(cpu, &j.move[EINI_LANES_Y], all * (double)j.move[EINI_LANES_Y].piece.n,
                            all * (double)(j.move[0].piece.n + j.move[1].piece.n));
   for (int i = 0; i < 3; i++)
-    each += j.move[i].step == 1 ? 0 : (j.move[i].piece.n + 1) * j.by.size;
+    each += eini_lanes_in_place(&j, i) ? 0 : (j.move[i].piece.n + 1) * j.by.size;
   each += j.past * j.move[EINI_LANES_Y].piece.n * j.by.size;
-  j.lanes = eini_lanes_blocks(cpu, j.kern, each, j.size, j.axis == 0 ? j.nd : 0, 0, choice);
+  const int copied = j.move[0].copied | j.move[1].copied << 1;
+  const int64_t least = copied ? eini_min64(4, cpu->is.l2 / 4 / (each * j.kern->lanes)) : 1;
+  j.lanes = eini_lanes_blocks(cpu, j.kern, each, least, j.size, j.axis == 0 ? j.nd : 0, 0, choice);
   choice->scratch = eini_lanes_three_carve(&j, NULL);
   choice->seconds = cpu->call + 1e-7 +
                     eini_lanes_three_seconds(cpu, &j) / eini_dir_threads(choice, width);
   choice->traffic = eini_lanes_three_traffic(cpu, &j);
   choice->state[EINI_LANES_BLOCK] = j.lanes, choice->state[EINI_LANES_PAST] = j.past;
+  choice->state[EINI_LANES_COPIED] = copied;
   eini_cpu_name(choice, "lanes of batch");
   return 1;
 }
@@ -13674,6 +13762,7 @@ static int eini_lanes_three_plan(const eini_rated *cpu, const ein_contract *c, i
 #undef EINI_LANES_REST
 #undef EINI_LANES_TURN
 #undef EINI_LANES_LOAD
+#undef EINI_LANES_COPY
 
 static const eini_cpu_family eini_lanes_batch = {"lanes of batch", eini_lanes_three_plan,
                                                  eini_lanes_three_run};

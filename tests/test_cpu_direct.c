@@ -227,6 +227,8 @@ static void shape(test_case *t) {
     for (int d = 0; d < x->n; d++) t->extent[g][d] = chance(20) ? draw(1, 20) : draw(2, 5);
     if (g == t->elements) t->extent[g][0] = chance(50) ? draw(1, 40) : draw(100, 700);
   }
+  const int paged = t->pieces == 1 && chance(50);
+  if (paged) t->c.type = chance(50) ? EIN_F64 : EIN_F32;
   for (int g = 0; g < 4 && t->pieces; g++) {
     ein_axes *x = axes_of(&t->c, g);
     x->extent = t->extent[g];
@@ -234,6 +236,11 @@ static void shape(test_case *t) {
     if (t->pieces == 1 && x->n > 1 && g > 0 && g < 3) x->n = 1;
     for (int d = 0; d < x->n; d++) t->extent[g][d] = chance(20) ? draw(1, 12) : draw(2, 4);
     if (g == t->pieces - 1) t->extent[g][0] = draw(30, 400);
+  }
+  static const int64_t least[4] = {1030, 4, 1, 8}, more[4] = {1200, 5, 2, 9};
+  for (int g = 0; g < 4 && paged; g++) {  // rows of a long batch in pages of their own
+    axes_of(&t->c, g)->n = 1;
+    t->extent[g][0] = draw(least[g], more[g]);
   }
   for (int g = 0; g < 4 && t->tile; g++) {
     ein_axes *x = axes_of(&t->c, g);
@@ -440,7 +447,7 @@ static const eini_cpu_family *const families[] = {&eini_dir_matvec, &eini_dir_do
                                                   &eini_lanes_batch};
 #define FAMILIES ((int)(sizeof families / sizeof families[0]))
 static long counts[FAMILIES], spreads, several[2];
-static long stored, past[3], joined[2];  // lanes stored where they belong; of both kinds of lanes,
+static long stored, copied, past[3], joined[2];  // lanes stored where they belong; of both kinds of lanes,
                                          //   and of small products
 
 static void cut_one(int64_t size, int64_t grid, int64_t unit, int64_t *at, int *n) {
@@ -492,6 +499,7 @@ static void count_lanes(const eini_cpu_family *f, const ein_contract *c, const e
     k.lanes = choice->state[EINI_LANES_BLOCK];
     (void)eini_lanes_three_carve(&k, NULL);
     joined[1] += k.by.apart, past[1] += choice->state[EINI_LANES_PAST] != 0;
+    copied += choice->state[EINI_LANES_COPIED] != 0;
   }
 }
 
@@ -659,7 +667,7 @@ int main(int argc, char **argv) {
   for (int i = 0; i < FAMILIES; i++) printf("%s %ld ", families[i]->name, counts[i]);
   const int none = spreads == 0 || several[0] == 0 || several[1] == 0 ||
                    counts[FAMILIES - 2] == 0 || counts[FAMILIES - 1] == 0 || stored == 0 ||
-                   stored == counts[FAMILIES - 2] || joined[0] + joined[1] == 0 ||
+                   stored == counts[FAMILIES - 2] || joined[0] + joined[1] == 0 || copied == 0 ||
                    (EINI_STREAM_LINE > 0 && (past[0] + past[1] == 0 || past[2] == 0));
   if (count >= 1000 && only < 0 && none) {
     printf("\nno sums over short runs, no few rows, no pieces turned to lanes, or none past the "
@@ -667,8 +675,8 @@ int main(int argc, char **argv) {
     return 1;
   }
   printf("sums spread %ld, few rows %ld and %ld, lanes stored at once %ld, past the caches %ld "
-         "and %ld, small %ld, joined %ld and %ld\nok %lld cases\n",
+         "and %ld, small %ld, joined %ld and %ld, copied %ld\nok %lld cases\n",
          spreads, several[0], several[1], stored, past[0], past[1], past[2], joined[0], joined[1],
-         (long long)count);
+         copied, (long long)count);
   return 0;
 }

@@ -84,7 +84,9 @@ EINI_VAT EINI_FLAT static void EINI_FN(c_gelu)(EINI_OP_ARGS) { EINI_FLAT_OP(gelu
 EINI_VAT EINI_FLAT static void EINI_FN(c_load_f16)(EINI_OP_ARGS) { EINI_STORED(load_f16); }
 EINI_VAT EINI_FLAT static void EINI_FN(c_load_bf16)(EINI_OP_ARGS) { EINI_STORED(load_bf16); }
 EINI_VAT EINI_FLAT static void EINI_FN(c_store_f16)(EINI_OP_ARGS) { EINI_STORED(store_f16); }
+#if EINI_VW * EINI_VBYTES < 64
 EINI_VAT EINI_FLAT static void EINI_FN(c_store_bf16)(EINI_OP_ARGS) { EINI_STORED(store_bf16); }
+#endif
 #elif EINI_VBYTES == 4 && EINI_VW * EINI_VBYTES < 64
 EINI_VAT EINI_FLAT static void EINI_FN(c_load_i8)(EINI_OP_ARGS) { EINI_STORED(load_i8); }
 EINI_VAT EINI_FLAT static void EINI_FN(c_load_u8)(EINI_OP_ARGS) { EINI_STORED(load_u8); }

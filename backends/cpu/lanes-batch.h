@@ -1,7 +1,8 @@
 // ================================================================================================
 // >>lanes-batch  products whose batch steps over pieces
 // An index of many values that both operands and the output have, as in ijk,ijk->ij: its values are
-// lanes. What steps over pieces along it is turned, what lies along it is taken where it is.
+// lanes. What steps over pieces along it is turned, what lies along it is taken where it is; an
+// operand that does so in pages of their own is copied, many lanes of a page at once.
 // ================================================================================================
 
 enum { EINI_LANES_P, EINI_LANES_Q, EINI_LANES_Y };
@@ -15,7 +16,7 @@ typedef struct eini_lanes_three {
   int axis, past;              // of the batch; see EINI_LANES_PAST
   int64_t size, lanes;         // values of it; of a block
   int64_t nd, nk, nm, nn;
-  eini_lanes_move move[3];     // step 1: in place, without a block
+  eini_lanes_move move[3];     // step 1: in place, without a block, unless copied
   int64_t inner;               // the last axis of k; the others have tables
   int64_t *pk, *qk, *prow, *qrow, *ym, *yn, *d[3];
   char *base[3];               // of the lanes at hand
@@ -52,6 +53,11 @@ static eini_lanes_axes eini_lanes_three_axes(const eini_lanes_three *j, int i) {
   return a;
 }
 
+// Whether operand i is taken, or the output left, where it is.
+static int eini_lanes_in_place(const eini_lanes_three *j, int i) {
+  return j->move[i].step == 1 && !j->move[i].copied;
+}
+
 static size_t eini_lanes_three_carve(eini_lanes_three *j, char *base) {
   eini_lanes_axes axes[3];
   int64_t most = 0;
@@ -66,7 +72,7 @@ static size_t eini_lanes_three_carve(eini_lanes_three *j, char *base) {
   j->yn = (int64_t *)(void *)eini_carve(base, &used, j->nn, 8);
   for (int i = 0; i < 3; i++) {
     j->d[i] = (int64_t *)(void *)eini_carve(base, &used, j->nd, 8);
-    if (j->move[i].step == 1) continue;
+    if (eini_lanes_in_place(j, i)) continue;
     most = eini_max64(most, j->move[i].piece.n);
     eini_lanes_carve_move(&j->by, &j->move[i], j->lanes,
                           eini_lanes_joins(&j->by, &j->move[i], &axes[i]), base, &used);
@@ -76,44 +82,57 @@ static size_t eini_lanes_three_carve(eini_lanes_three *j, char *base) {
   return used;
 }
 
+// Lanes of a row of an operand's block: of those that are copied a vector's.
+static int64_t eini_lanes_pitch(const eini_lanes_three *j, int i, int64_t lanes) {
+  return j->move[i].copied ? j->kern->lanes : lanes;
+}
+
 // All tables, for blocks of so many lanes.
 static void eini_lanes_three_tables(eini_lanes_three *j, int64_t lanes) {
   const ein_contract *c = j->c;
-  const int64_t d = lanes, k = j->nd * d, r = j->nk * k, y = j->nn * k;
-  const int p = j->move[EINI_LANES_P].step == 1, q = j->move[EINI_LANES_Q].step == 1;
-  const int to = j->move[EINI_LANES_Y].step == 1;
+  const int64_t d = lanes, k = j->nd * d, y = j->nn * k;
+  const int p = eini_lanes_in_place(j, EINI_LANES_P), q = eini_lanes_in_place(j, EINI_LANES_Q);
+  const int to = eini_lanes_in_place(j, EINI_LANES_Y);
   const ein_axes outer = {c->k.n > 0 ? c->k.n - 1 : 0, c->k.extent};
   const int64_t nk = j->nk / j->inner;
-  eini_lanes_offsets(&outer, -1, c->p.k[0], nk, k * j->inner, p, j->pk);
-  eini_lanes_offsets(&outer, -1, c->q.k[0], nk, k * j->inner, q, j->qk);
-  eini_lanes_offsets(&c->m, -1, c->p.row[0], j->nm, r, p, j->prow);
-  eini_lanes_offsets(&c->n, -1, c->q.row[0], j->nn, r, q, j->qrow);
+  const int64_t dp = eini_lanes_pitch(j, EINI_LANES_P, lanes), kp = j->nd * dp;
+  const int64_t dq = eini_lanes_pitch(j, EINI_LANES_Q, lanes), kq = j->nd * dq;
+  eini_lanes_offsets(&outer, -1, c->p.k[0], nk, kp * j->inner, p, j->pk);
+  eini_lanes_offsets(&outer, -1, c->q.k[0], nk, kq * j->inner, q, j->qk);
+  eini_lanes_offsets(&c->m, -1, c->p.row[0], j->nm, j->nk * kp, p, j->prow);
+  eini_lanes_offsets(&c->n, -1, c->q.row[0], j->nn, j->nk * kq, q, j->qrow);
   eini_lanes_offsets(&c->m, -1, c->out_m, j->nm, y, to, j->ym);
   eini_lanes_offsets(&c->n, -1, c->out_n, j->nn, k, to, j->yn);
-  eini_lanes_offsets(&c->batch, j->axis, c->p.batch[0], j->nd, d, p, j->d[EINI_LANES_P]);
-  eini_lanes_offsets(&c->batch, j->axis, c->q.batch[0], j->nd, d, q, j->d[EINI_LANES_Q]);
+  eini_lanes_offsets(&c->batch, j->axis, c->p.batch[0], j->nd, dp, p, j->d[EINI_LANES_P]);
+  eini_lanes_offsets(&c->batch, j->axis, c->q.batch[0], j->nd, dq, q, j->d[EINI_LANES_Q]);
   eini_lanes_offsets(&c->batch, j->axis, c->out_batch, j->nd, d, to, j->d[EINI_LANES_Y]);
 }
 
 // Products of a block of n values: vectors times vectors.
 static void eini_lanes_three_multiply(const eini_lanes_three *j, int64_t n, int64_t lanes) {
   const ein_contract *c = j->c;
-  const int64_t z = j->by.size, vl = j->kern->lanes, row = j->nd * lanes;
-  const int last = c->k.n - 1;
-  const int64_t pk = last < 0 ? 0 : j->move[EINI_LANES_P].step == 1 ? c->p.k[0][last] : row;
-  const int64_t qk = last < 0 ? 0 : j->move[EINI_LANES_Q].step == 1 ? c->q.k[0][last] : row;
+  const int64_t z = j->by.size, vl = j->kern->lanes;
+  const int last = c->k.n - 1, p_here = eini_lanes_in_place(j, EINI_LANES_P);
+  const int q_here = eini_lanes_in_place(j, EINI_LANES_Q);
+  const int64_t prow = j->nd * eini_lanes_pitch(j, EINI_LANES_P, lanes);
+  const int64_t qrow = j->nd * eini_lanes_pitch(j, EINI_LANES_Q, lanes);
+  const int64_t pk = last < 0 ? 0 : p_here ? c->p.k[0][last] : prow;
+  const int64_t qk = last < 0 ? 0 : q_here ? c->q.k[0][last] : qrow;
+  // From a vector to the next, in vectors' lanes.
+  const int64_t pv = j->move[EINI_LANES_P].copied ? j->move[EINI_LANES_P].piece.n : 1;
+  const int64_t qv = j->move[EINI_LANES_Q].copied ? j->move[EINI_LANES_Q].piece.n : 1;
   eini_dir_tile t = {j->nk / j->inner, j->inner, pk, qk, j->pk, j->qk, NULL, NULL, NULL, NULL,
                      NULL, 0, 0, 0};
   for (int64_t i = 0; i < n; i += vl)
     for (int64_t d = 0; d < j->nd; d++) {
-      t.p = j->base[EINI_LANES_P] + (j->d[EINI_LANES_P][d] + i) * z;
+      t.p = j->base[EINI_LANES_P] + (j->d[EINI_LANES_P][d] + i * pv) * z;
       t.last = (int)eini_min64(vl, n - i);
       // Rows of P stay in the first cache for all of Q.
       for (int64_t m = 0; m < j->nm; m += t.rows) {
         const int rows = eini_dir_tile_rows(j->kern, j->nm - m, 1, &t.rows);
         t.prow = j->prow + m, t.orow = j->ym + m;
         for (int64_t b = 0; b < j->nn; b++) {
-          t.q = j->base[EINI_LANES_Q] + (j->d[EINI_LANES_Q][d] + j->qrow[b] + i) * z;
+          t.q = j->base[EINI_LANES_Q] + (j->d[EINI_LANES_Q][d] + j->qrow[b] + i * qv) * z;
           t.out = j->base[EINI_LANES_Y] + (j->d[EINI_LANES_Y][d] + j->yn[b] + i) * z;
           j->kern->lane[rows](&t);
         }
@@ -128,14 +147,15 @@ static ein_status eini_lanes_three_run(const eini_cpu *cpu, const ein_contract *
   int64_t behind[3] = {0, 0, 0}, tabled = -1;
   if (!eini_lanes_three_take(&j, c, cpu->isa)) return EIN_ERR_INTERNAL;
   j.lanes = choice->state[EINI_LANES_BLOCK], j.past = (int)choice->state[EINI_LANES_PAST];
+  for (int i = 0; i < 2; i++) j.move[i].copied = (int)(choice->state[EINI_LANES_COPIED] >> i & 1);
   eini_lanes_three_carve(&j, (char *)scratch);
   eini_lanes_begin(&j.move[EINI_LANES_Y]);
   for (int i = 0; i < 2; i++) eini_lanes_expect(cpu, &j.by, j.size, j.lanes, &j.move[i]);
   for (int i = 0; i < 3; i++) {
-    if (j.move[i].step == 1) continue;
+    if (eini_lanes_in_place(&j, i)) continue;
     const eini_lanes_axes axes = eini_lanes_three_axes(&j, i);
     eini_lanes_enumerate(&axes, &j.move[i].piece);
-    behind[i] = eini_lanes_behind(&j.by, &j.move[i]);
+    if (!j.move[i].copied) behind[i] = eini_lanes_behind(&j.by, &j.move[i]);
   }
   const int64_t from = j.axis == 0 ? part->batch[0] / j.nd : 0;
   const int64_t to = j.axis == 0 ? part->batch[1] / j.nd : j.size, z = j.by.size;
@@ -148,7 +168,8 @@ static ein_status eini_lanes_three_run(const eini_cpu *cpu, const ein_contract *
     for (int i = 0; i < 2; i++) {
       const char *at = in[i] + e * j.move[i].step * z;
       j.base[i] = j.move[i].block;
-      if (j.move[i].step == 1) j.base[i] = (char *)(uintptr_t)at;
+      if (j.move[i].copied) eini_lanes_copy(&j.by, &j.move[i], at, r.n, j.kern->lanes);
+      else if (j.move[i].step == 1) j.base[i] = (char *)(uintptr_t)at;
       else eini_lanes_in(&j.by, &j.move[i], at, &r);
     }
     eini_lanes_move *y = &j.move[EINI_LANES_Y];
@@ -161,14 +182,19 @@ static ein_status eini_lanes_three_run(const eini_cpu *cpu, const ein_contract *
   return EIN_OK;
 }
 
-// 1: something is turned, and a quarter of the second cache has a vector of each of its reals.
-static int eini_lanes_three_fits(const eini_cpu *cpu, const eini_lanes_three *j) {
+// 1: something is turned or copied, and a quarter of the second cache has a vector of each of its
+// reals. Says what is copied.
+static int eini_lanes_three_fits(const eini_cpu *cpu, eini_lanes_three *j) {
   const int64_t most = cpu->l2 / 4 / (j->kern->lanes * j->by.size);
   int turned = 0;
   if (j->size < 2 * j->kern->lanes || j->nk < 1 || j->nm < 1 || j->nn < 1 || j->nd < 1) return 0;
   for (int i = 0; i < 3; i++) {
-    if (j->move[i].step == 1) continue;
     const eini_lanes_axes axes = eini_lanes_three_axes(j, i);
+    j->move[i].copied = i < EINI_LANES_Y && j->move[i].step == 1 && j->move[i].piece.n <= most &&
+                        j->move[i].piece.n >= EINI_LANES_ROWS &&
+                        eini_lanes_pages(&axes, INT64_MAX / j->by.size, j->by.size) > 0;
+    turned += j->move[i].copied;
+    if (j->move[i].step == 1) continue;
     if (i < EINI_LANES_Y ? !eini_lanes_short(&j->move[i], &axes, most)
                          : !eini_lanes_one_run(&j->by, &j->move[i], &axes, most))
       return 0;
@@ -177,6 +203,7 @@ static int eini_lanes_three_fits(const eini_cpu *cpu, const eini_lanes_three *j)
   return turned > 0;
 }
 
+#define EINI_LANES_COPY 5       // cycles of a vector that is copied
 #define EINI_LANES_LOAD 1.25    // cycles of a product of vectors, whose rows are loaded for each
 
 // Seconds of reading again what the first cache does not keep: rows of P's tile for each of Q's,
@@ -194,19 +221,22 @@ static double eini_lanes_three_seconds(const eini_rated *cpu, const eini_lanes_t
   const double size = (double)eini_up(j->size, j->kern->lanes), k = (double)j->nk;
   const double rows = (double)(j->nd * j->nn * j->nm);
   const double tiles = (double)(j->nd * j->nn) * ceil((double)j->nm / j->kern->rows);
-  double turned = 0, bytes = 0, pages = 0;
+  double turned = 0, copied = 0, bytes = 0, pages = 0;
   for (int i = 0; i < 3; i++) {
     const int twice = i == EINI_LANES_Y && !j->past;
     bytes += size * (double)j->move[i].piece.n * (double)j->by.size * (1 + twice);
     const eini_lanes_axes axes = eini_lanes_three_axes(j, i);
     if (j->move[i].step == 1) {
-      pages += eini_lanes_pages(&axes, INT64_MAX / j->by.size, j->by.size) / j->kern->lanes;
+      const double lanes = (double)(j->move[i].copied ? j->lanes : j->kern->lanes);
+      pages += eini_lanes_pages(&axes, INT64_MAX / j->by.size, j->by.size) / lanes;
+      copied += (double)(j->move[i].copied * j->move[i].piece.n);
       continue;
     }
     turned += eini_lanes_granules(&j->by, &j->move[i], &axes);
     pages += eini_lanes_pages(&axes, j->move[i].step, j->by.size);
   }
-  const double one = fmax(rows * k * EINI_LANES_LOAD, tiles * k * 4) + tiles * EINI_LANES_TILE;
+  const double one = fmax(rows * k * EINI_LANES_LOAD, tiles * k * 4) + tiles * EINI_LANES_TILE +
+                     copied * EINI_LANES_COPY;
   const double busy =
       size * ((turned * EINI_LANES_TURN(j->by.size) + one / j->kern->lanes) / cpu->hz + pages) +
       eini_lanes_three_again(cpu, j);
@@ -238,14 +268,17 @@ static int eini_lanes_three_plan(const eini_rated *cpu, const ein_contract *c, i
            eini_lanes_past(cpu, &j.move[EINI_LANES_Y], all * (double)j.move[EINI_LANES_Y].piece.n,
                            all * (double)(j.move[0].piece.n + j.move[1].piece.n));
   for (int i = 0; i < 3; i++)
-    each += j.move[i].step == 1 ? 0 : (j.move[i].piece.n + 1) * j.by.size;
+    each += eini_lanes_in_place(&j, i) ? 0 : (j.move[i].piece.n + 1) * j.by.size;
   each += j.past * j.move[EINI_LANES_Y].piece.n * j.by.size;
-  j.lanes = eini_lanes_blocks(cpu, j.kern, each, j.size, j.axis == 0 ? j.nd : 0, 0, choice);
+  const int copied = j.move[0].copied | j.move[1].copied << 1;
+  const int64_t least = copied ? eini_min64(4, cpu->is.l2 / 4 / (each * j.kern->lanes)) : 1;
+  j.lanes = eini_lanes_blocks(cpu, j.kern, each, least, j.size, j.axis == 0 ? j.nd : 0, 0, choice);
   choice->scratch = eini_lanes_three_carve(&j, NULL);
   choice->seconds = cpu->call + 1e-7 +
                     eini_lanes_three_seconds(cpu, &j) / eini_dir_threads(choice, width);
   choice->traffic = eini_lanes_three_traffic(cpu, &j);
   choice->state[EINI_LANES_BLOCK] = j.lanes, choice->state[EINI_LANES_PAST] = j.past;
+  choice->state[EINI_LANES_COPIED] = copied;
   eini_cpu_name(choice, "lanes of batch");
   return 1;
 }
@@ -254,6 +287,7 @@ static int eini_lanes_three_plan(const eini_rated *cpu, const ein_contract *c, i
 #undef EINI_LANES_REST
 #undef EINI_LANES_TURN
 #undef EINI_LANES_LOAD
+#undef EINI_LANES_COPY
 
 static const eini_cpu_family eini_lanes_batch = {"lanes of batch", eini_lanes_three_plan,
                                                  eini_lanes_three_run};

@@ -23,6 +23,8 @@ typedef void (*eini_lanes_turn)(int64_t n, const void *src, const int64_t *r, in
 enum {
   EINI_LANES_BLOCK,         // words of ein_choice.state: lanes of a block
   EINI_LANES_PAST,          // the output goes past the caches
+  EINI_LANES_COPIED,        // bits: the operands that are copied
+  EINI_LANES_ROWS = 32,     // rows at least of what is copied
   EINI_LANES_PIECE = 256,   // reals of a piece at most
   EINI_LANES_SMALL = 4096,  // reals of A at most
   EINI_LANES_MOST = 8,      // of a granule
@@ -46,6 +48,7 @@ typedef struct eini_lanes_by {
 typedef struct eini_lanes_move {
   eini_lanes_piece piece;
   int64_t step, behind;        // behind: of the next block, which is asked for; 0: it is not
+  int copied;                  // of step 1, to a block: vectors of all rows, one after the other
   char *block;                 // its lanes
   int64_t *joined;             // where reals of pieces turned as one are, in a block of so many
   int64_t granules, lanes;     //   granules and lanes; NULL: one by one
@@ -304,6 +307,23 @@ static void eini_lanes_in(const eini_lanes_by *by, eini_lanes_move *m, const cha
   }
 }
 
+// Values from the one at p on, which lie along the lanes, as vectors of so many; lanes behind them
+// are as the last one.
+static void eini_lanes_copy(const eini_lanes_by *by, const eini_lanes_move *m, const char *p,
+                            int64_t n, int64_t vector) {
+  const int64_t z = by->size, bytes = vector * z, next = m->piece.n * bytes;
+  for (int64_t i = 0; i < m->piece.n; i++) {
+    const char *s = p + m->piece.off[i] * z, *end = s + n * z;
+    char *d = m->block + m->piece.row[i] * bytes;
+    for (; end - s >= bytes; s += bytes, d += next)
+      if (bytes == 64) memcpy(d, s, 64);
+      else memcpy(d, s, (size_t)bytes);
+    if (s == end) continue;
+    memcpy(d, s, (size_t)(end - s));
+    for (char *last = d + (end - s); last < d + bytes; last += z) memcpy(last, end - z, (size_t)z);
+  }
+}
+
 // The pieces of the output's values from the one at p on.
 static void eini_lanes_leave(const eini_lanes_by *by, eini_lanes_move *m, char *p,
                              const eini_lanes_range *b) {
@@ -510,12 +530,13 @@ static int eini_lanes_able(const ein_contract *c) {
          c->q.form == EIN_FORM_PLAIN;
 }
 
-// Lanes of a block whose pieces have `each` bytes for one, half of the first cache; a part of group
-// g is some blocks. inner: positions of the group for a value of the index; 0: it is not cut.
+// Lanes of a block whose pieces have `each` bytes for one, half of the first cache, and so many
+// vectors at least; a part of group g is some blocks. inner: positions of the group for a value of the index; 0: it is not cut.
 static int64_t eini_lanes_blocks(const eini_rated *cpu, const eini_dir_kern *kern, int64_t each,
-                                 int64_t size, int64_t inner, int g, ein_choice *choice) {
-  const int64_t fit = eini_min64(cpu->is.l1 / 2 / each, 64);
-  const int64_t lanes = eini_max64(fit / kern->lanes, 1) * kern->lanes, some = 4 * lanes;
+                                 int64_t least, int64_t size, int64_t inner, int g,
+                                 ein_choice *choice) {
+  const int64_t fit = eini_min64(cpu->is.l1 / 2 / each, 64) / kern->lanes;
+  const int64_t lanes = eini_max64(eini_max64(fit, least), 1) * kern->lanes, some = 4 * lanes;
   for (int i = 0; i < 3; i++) choice->grid[i] = choice->unit[i] = 1;
   if (inner > 0) choice->unit[g] = some * inner, choice->grid[g] = (size + some - 1) / some;
   return lanes;
@@ -592,7 +613,7 @@ static int eini_lanes_plan(const eini_rated *cpu, const ein_contract *c, int wid
   const int64_t in = j.move[0].piece.n, out = j.move[1].piece.n;
   const double all = batch * (double)(j.size * j.by.size);
   j.past = eini_lanes_past(cpu, &j.move[1], all * (double)out, all * (double)in);
-  j.lanes = eini_lanes_blocks(cpu, j.kern, (in + out * (1 + j.past) + 2) * j.by.size, j.size,
+  j.lanes = eini_lanes_blocks(cpu, j.kern, (in + out * (1 + j.past) + 2) * j.by.size, 1, j.size,
                               j.axis == 0 ? j.nd : 0, 1 + j.side, choice);
   choice->grid[0] = eini_axes_size(&c->batch);
   choice->scratch = eini_lanes_carve(&j, NULL);

@@ -149,6 +149,23 @@ static double eini_dir_nest_cost(const eini_rated *cpu, const eini_dir_job *j, i
   return batch * s;
 }
 
+// Vectors that are loaded for one of lanes and a position of n, of operands whose rows have pages
+// of their own, more than the first cache of pages holds.
+static double eini_dir_soa_pages(const eini_dir_job *j) {
+  const eini_dir_index *k = &j->x[EINI_DIR_K];
+  double loads = 0;
+  if ((j->x[EINI_DIR_M].size + 1) * k->size < 64) return 0;
+  for (int q = 0; q < 2; q++) {
+    const eini_dir_index *r = &j->x[q ? EINI_DIR_N : EINI_DIR_M];
+    const int stream = q ? EINI_DIR_OPS : 0;
+    int64_t step = eini_least_step(k->n, k->extent, k->stride[stream], INT64_MAX / j->unit);
+    step = eini_least_step(r->n, r->extent, r->stride[stream], step);
+    const double rows = (double)j->x[EINI_DIR_M].size;
+    if (step * j->unit >= EINI_PAGE_BYTES) loads += (double)k->size * (q ? ceil(rows / 8) : rows);
+  }
+  return loads;
+}
+
 // The same for lanes of the batch: both sides are loaded for every product.
 static double eini_dir_soa_cost(const eini_rated *cpu, const eini_dir_job *j, int64_t nb) {
   const double m = (double)j->x[EINI_DIR_M].size, n = (double)j->x[EINI_DIR_N].size;
@@ -156,6 +173,7 @@ static double eini_dir_soa_cost(const eini_rated *cpu, const eini_dir_job *j, in
   const double lanes = (double)j->kern->lanes, tiles = ceil(m / 8);
   double cycles = tiles * (20 + 3 * (double)j->x[EINI_DIR_K].n) + k * (1.2 * m + tiles);
   double s = n * (batch / lanes * cycles / cpu->hz + (batch / (double)nb + 1) * 6e-8);
+  s += n * batch / lanes * eini_dir_soa_pages(j) * EINI_PAGE_SECONDS / 5;
   if (!eini_dir_unit_last(&j->x[EINI_DIR_B], EINI_DIR_OUT)) s += batch * m * n * 1e-9;
   if (!j->c->plain_out) s += batch * m * n * (j->c->scaled ? 0.3e-9 : 2e-9);
   return s;
