@@ -447,8 +447,8 @@ static const eini_cpu_family *const families[] = {&eini_dir_matvec, &eini_dir_do
                                                   &eini_lanes_batch};
 #define FAMILIES ((int)(sizeof families / sizeof families[0]))
 static long counts[FAMILIES], spreads, several[2];
-static long stored, copied, past[3], joined[2];  // lanes stored where they belong; of both kinds of lanes,
-                                         //   and of small products
+static long stored, copied;      // lanes stored where they belong; operands copied to them
+static long past[3], joined[2];  // of both kinds of lanes, and of small products
 
 static void cut_one(int64_t size, int64_t grid, int64_t unit, int64_t *at, int *n) {
   *n = 0;

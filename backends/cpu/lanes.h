@@ -531,7 +531,8 @@ static int eini_lanes_able(const ein_contract *c) {
 }
 
 // Lanes of a block whose pieces have `each` bytes for one, half of the first cache, and so many
-// vectors at least; a part of group g is some blocks. inner: positions of the group for a value of the index; 0: it is not cut.
+// vectors at least; a part of group g is some blocks. inner: positions of the group for a value of
+// the index; 0: it is not cut.
 static int64_t eini_lanes_blocks(const eini_rated *cpu, const eini_dir_kern *kern, int64_t each,
                                  int64_t least, int64_t size, int64_t inner, int g,
                                  ein_choice *choice) {
