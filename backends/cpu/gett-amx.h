@@ -53,20 +53,21 @@ static void eini_gett_regs_save(unsigned char (*t)[64], char *to, int64_t step) 
   for (int i = 0; i < 16; i++) memcpy(to + i * step, t[i], 64);
 }
 
-// c[i][j] += the sum over k of the dot product of a[i][k] and b[k][j], four bytes each.
-static void eini_gett_regs_sum_bf16(unsigned char (*c)[64], unsigned char (*a)[64],
-                                unsigned char (*b)[64]) {
-  for (int i = 0; i < 16; i++)
-    for (int k = 0; k < 16; k++)
-      for (int j = 0; j < 16; j++) {
-        uint16_t x[2], y[2];
-        float sum;
-        memcpy(x, a[i] + 4 * k, 4);
-        memcpy(y, b[k] + 4 * j, 4);
-        memcpy(&sum, c[i] + 4 * j, 4);
-        for (int h = 0; h < 2; h++) sum += eini_bf16_load(x[h]) * eini_bf16_load(y[h]);
-        memcpy(c[i] + 4 * j, &sum, 4);
-      }
+// c[i][j] += the sum over k of the dot product of a[i][k] and b[k][j], four bytes each. What this
+// takes as well, tile registers take for 0: subnormal values.
+EINI_T512 static void eini_gett_regs_sum_bf16(unsigned char (*c)[64], unsigned char (*a)[64],
+                                              unsigned char (*b)[64]) {
+  for (int i = 0; i < 16; i++) {
+    __m512 sum = _mm512_loadu_ps(c[i]), other = _mm512_setzero_ps();
+    for (int k = 0; k < 16; k++) {
+      int32_t pair;
+      memcpy(&pair, a[i] + 4 * k, 4);
+      const __m512 x = EINI_EZ_SET(eini_f32_from_bits((uint32_t)pair)), y = EINI_EZ_LOAD(b[k]);
+      sum = _mm512_fmadd_ps(EINI_EZ_BOTTOM(x), EINI_EZ_BOTTOM(y), sum);
+      other = _mm512_fmadd_ps(EINI_EZ_UPPER(x), EINI_EZ_UPPER(y), other);
+    }
+    _mm512_storeu_ps(c[i], _mm512_add_ps(sum, other));
+  }
 }
 
 static void eini_gett_regs_sum_i8(unsigned char (*c)[64], unsigned char (*a)[64],
