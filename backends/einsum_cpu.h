@@ -7885,8 +7885,9 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
     t += b * v * k * blocks_u * ((double)p->v->nop + eini_side_cycles(p->v)) / cpu->hz;
     t += b * v * u * size * blocks_k / cpu->l2_bw;
     t += eini_gett_around(p, b, v, u, blocks_u, blocks_k) / cpu->hz;
-    return t + b * v * u * size * (p->beyond ? 2 / cpu->copy_bw : 1 / cpu->l3_bw) +
-           b * EINI_GETT_SECONDS;
+    if (!p->beyond) t += b * v * u * size / cpu->l3_bw;
+    const double lines = p->beyond ? 2 * b * v * u * size / eini_cpu_copy_bw(cpu, out) : 0;
+    return eini_cpu_beside(t, lines, EINI_CPU_BESIDE) + b * EINI_GETT_SECONDS;
   }
   const double again_v = eini_gett_again(p, v, u, k);
   const double places_v = eini_gett_places(cpu, p->v, p->vx, p->kx, v, p->kit.gv);
