@@ -12347,6 +12347,7 @@ static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c
   if (s[EINI_DIR_BY_ROWS])
     seconds = in / cpu->l2_bw / 2 +
               (double)batch * (alone ? 1e-8 + (double)rows * 1.5e-9 : 2.5e-9);
+  if (batch > 1 && alone) seconds += (double)batch * EINI_BARE_SECONDS;
   // Strips of a large output wait for their lines, which are not asked for.
   const int large = lanes > 3 * vl && rows * lanes * kern->size > cpu->is.l2;
   seconds = eini_cpu_beside(seconds, move, large ? 1 : EINI_CPU_BESIDE);
