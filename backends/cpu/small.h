@@ -22,6 +22,7 @@ typedef struct eini_dir_nest {
   int64_t mb, nb, pitch;       // blocks; lanes of a fetched row
   eini_dir_tile t;
   int64_t *pk1, *qk1, *prow, *orow;
+  int64_t made[2];             // rows of the last two that stay from block to block
   char *pack, *rows, *tile;
 } eini_dir_nest;
 
@@ -224,6 +225,7 @@ static int eini_dir_nest_init(eini_dir_nest *v, const eini_cpu *cpu, const ein_c
   if ((v->a ? &c->q : &c->p)->form == EIN_FORM_PRODUCT) {
     eini_dir_units_last(&j->x[EINI_DIR_K], v->a);
   }
+  v->made[0] = v->made[1] = 0;
   v->t.k0 = k->n == 0 ? 1 : k->extent[k->n - 1];
   v->t.k1 = k->size == 0 ? 0 : k->size / v->t.k0;
   v->run = eini_dir_run(x, v->b, 1);
@@ -391,6 +393,17 @@ static void eini_dir_nest_outer(eini_dir_nest *v, const eini_dir_tile *t, int64_
   }
 }
 
+// Offsets of mb rows from m0 on, less what is returned: those of a single axis stay for all blocks.
+static int64_t eini_dir_nest_rows(eini_dir_nest *v, int stream, int64_t m0, int64_t mb,
+                                  int64_t *table, int64_t *made) {
+  const eini_dir_index *r = &v->j.x[v->ga];
+  const int stay = r->n <= 1 && v->j.planes == 1;
+  if (!stay || *made < mb) eini_dir_table(r, stream, stay ? 0 : m0, mb, table);
+  if (!stay) return 0;
+  *made = eini_max64(*made, mb);
+  return eini_dir_offset(r, stream, m0) - eini_dir_offset(r, stream, 0);
+}
+
 // One block of the output.
 static void eini_dir_nest_block(eini_dir_nest *v, int64_t m0, int64_t mb, int64_t n0, int64_t nb) {
   eini_dir_job *j = &v->j;
@@ -406,7 +419,7 @@ static void eini_dir_nest_block(eini_dir_nest *v, int64_t m0, int64_t mb, int64_
   } else {
     t.ahead = m0 + 8 < r->size ? 8 * eini_dir_step(r, v->a) * j->unit : 8 * 64;
     t.p = j->at[v->a] + (v->soa ? eini_dir_offset(x, v->a, n0) * j->unit : 0);
-    eini_dir_table(r, v->a, m0, mb, v->prow);
+    t.p += eini_dir_nest_rows(v, v->a, m0, mb, v->prow, &v->made[0]) * j->unit;
   }
   for (int64_t i = mb - 1; p == 2 && i >= 0; i--) {
     v->prow[2 * i + 1] = 2 * v->prow[i] + 1;
@@ -414,9 +427,9 @@ static void eini_dir_nest_block(eini_dir_nest *v, int64_t m0, int64_t mb, int64_
   }
   if (direct) {
     t.out = (char *)(uintptr_t)j->at[EINI_DIR_OUT] + eini_dir_offset(x, EINI_DIR_OUT, n0) * j->unit;
-    eini_dir_table(r, EINI_DIR_OUT, m0, mb, v->orow);
+    t.out += eini_dir_nest_rows(v, EINI_DIR_OUT, m0, mb, v->orow, &v->made[1]) * j->unit;
   } else {
-    t.out = v->tile;
+    t.out = v->tile, v->made[1] = 0;
     for (int64_t i = 0; i < p * mb; i++) v->orow[i] = i * p * nb;
   }
   if (k == 1 && p == 1) {
