@@ -32,12 +32,12 @@ EINI_T512 static void eini_gett_amx_leave(int ints, const eini_gett_tile_arg *a,
 // Reals from column to column of a whole tile whose columns are evenly apart, each one run; 0: of
 // another.
 EINI_T512 static int64_t eini_gett_amx_even(const eini_gett_tile_arg *a) {
+  __mmask8 odd = 0;
+  if (a->nu != 32 || a->nv != 2 || a->how == EINI_GETT_STREAM) return 0;
   const int64_t ld = a->uoff[1] - a->uoff[0];
   const __m512i next = _mm512_mullo_epi64(_mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0),
                                           _mm512_set1_epi64(ld));
-  __mmask8 odd = 0;
-  if (a->nu != 32 || a->nv != 2 || a->how == EINI_GETT_STREAM || ld < 32) return 0;
-  if (a->voff[1] != a->voff[0] + 16) return 0;
+  if (ld < 32 || a->voff[1] != a->voff[0] + 16) return 0;
   for (int j = 0; j < 32; j += 8) {
     const __m512i to = _mm512_add_epi64(_mm512_set1_epi64(a->uoff[0] + j * ld), next);
     odd |= _mm512_cmpneq_epi64_mask(to, _mm512_loadu_si512(a->uoff + j));

@@ -230,11 +230,12 @@ static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c
   if (s[EINI_DIR_BY_ROWS])
     seconds = in / cpu->l2_bw / 2 +
               (double)batch * (alone ? 1e-8 + (double)rows * 1.5e-9 : 2.5e-9);
-  if (batch > 1 && alone) seconds += (double)batch * EINI_BARE_SECONDS;
+  // Half of what a problem takes by itself goes on beside memory's traffic.
+  const double each = batch > 1 && alone ? (double)batch * EINI_BARE_SECONDS : 0;
+  seconds += each;
   // Strips of a large output wait for their lines, which are not asked for.
   const int large = lanes > 3 * vl && rows * lanes * kern->size > cpu->is.l2;
-  seconds = eini_cpu_beside(seconds, move, large ? 1 : EINI_CPU_BESIDE);
-  if (batch > 1 && alone) seconds += (double)batch * EINI_BARE_SECONDS;
+  seconds = eini_cpu_beside(seconds, move, large ? 1 : EINI_CPU_BESIDE) + each;
   if (!s[EINI_DIR_BY_ROWS]) seconds += eini_dir_tiny_apart(cpu, kern, batch, rows, s);
   if (!s[EINI_DIR_BY_ROWS] && eini_cpu_far(&cpu->is, in) && k * rows > 0 && batch > 1 &&
       s[EINI_DIR_BQ] != lanes) {
