@@ -7882,7 +7882,9 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
     // Reads are asked for ahead and overlap the arithmetic.
     const double read = b * k * u * size / cpu->read_bw;
     t = t * 1.1 > read ? t * 1.1 : read;
-    t += b * v * k * blocks_u * ((double)p->v->nop + eini_side_cycles(p->v)) / cpu->hz;
+    const double places = eini_gett_places(cpu, p->v, p->vx, p->kx, v, p->kit.gv);
+    const double packed = fmax(v * (double)p->v->nop, places * EINI_GETT_PACK);
+    t += b * k * blocks_u * (packed + v * eini_side_cycles(p->v)) / cpu->hz;
     t += b * v * u * size * blocks_k / cpu->l2_bw;
     t += eini_gett_around(p, b, v, u, blocks_u, blocks_k) / cpu->hz;
     if (!p->beyond) t += b * v * u * size / cpu->l3_bw;
