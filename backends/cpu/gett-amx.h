@@ -1,6 +1,7 @@
 // ================================================================================================
 // >>gett-amx  tiles of section gett in tile registers
-// 32 columns of U by 32 lanes of V, of panels of section gett-narrow: 16 rows a step.
+// 32 columns of U by 32 lanes of V, of panels of section gett-narrow: 16 rows a step. Operands in
+// lines along k, or in lanes, are packed here, whole lines at a time.
 // ================================================================================================
 
 #if EINI_CPU_DOTS
@@ -33,12 +34,12 @@ EINI_T512 static void eini_gett_amx_leave(int ints, const eini_gett_tile_arg *a,
 // another.
 EINI_T512 static int64_t eini_gett_amx_even(const eini_gett_tile_arg *a) {
   __mmask8 odd = 0;
-  if (a->nu != 32 || a->nv != 2 || a->how == EINI_GETT_STREAM) return 0;
+  if (a->nu != EINI_AMX_LANES || a->nv != 2 || a->how == EINI_GETT_STREAM) return 0;
   const int64_t ld = a->uoff[1] - a->uoff[0];
   const __m512i next = _mm512_mullo_epi64(_mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0),
                                           _mm512_set1_epi64(ld));
-  if (ld < 32 || a->voff[1] != a->voff[0] + 16) return 0;
-  for (int j = 0; j < 32; j += 8) {
+  if (ld < EINI_AMX_LANES || a->voff[1] != a->voff[0] + 16) return 0;
+  for (int j = 0; j < EINI_AMX_LANES; j += 8) {
     const __m512i to = _mm512_add_epi64(_mm512_set1_epi64(a->uoff[0] + j * ld), next);
     odd |= _mm512_cmpneq_epi64_mask(to, _mm512_loadu_si512(a->uoff + j));
   }

@@ -277,6 +277,7 @@ static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p) {
   if (p->keep || (p->direct && !p->past)) return;
   eini_gett_passes(cpu, run, p);
 }
+#undef EINI_GETT_KEPT
 
 // The axis of K with the least step of an operand; -1: none.
 static int eini_gett_least_axis(const ein_axes *x, const int64_t *stride) {
