@@ -22962,10 +22962,11 @@ static ein_status eini_plan_units(ein_plan *p, const eini_lowering *lo, eini_uni
   return EIN_OK;
 }
 
-// Seconds that one task adds to the plan's; small folds are not as fast as their bytes are.
+// Seconds that one task adds to the plan's, in no group: what its kernel predicts. Portable ones
+// predict nothing, and small folds are not as fast there as their bytes are.
 static double eini_task_share(const eini_lowering *lo, const eini_unit *u, const eini_task *t) {
   return EINI_TASK_SECONDS + (t->parts > 1 ? lo->rates->start : 0) +
-         eini_task_seconds(lo, u, t, NULL, 1, t->work);
+         (t->ncandidate > 0 ? t->choice.seconds : eini_task_seconds(lo, u, t, NULL, 1, t->work));
 }
 
 // Rows are shared by as many threads as are busy longer than it takes to start them.

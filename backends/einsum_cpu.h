@@ -334,6 +334,7 @@ typedef struct eini_rated {
   double peak_bf16, peak_i8;   // of dot products of bf16, and of i8
   double read_bw, copy_bw;     // bytes per second from memory; copy: non-temporal, read + written
   double l2_bw, l3_bw;         // bytes per second
+  double l2_store, l3_store;   // of bytes written there: a copy's time beyond what reading takes
   double call;                 // seconds of fixed cost of one run
   double past;                 // bytes of an output from which it goes past one last-level cache
 } eini_rated;
@@ -356,10 +357,11 @@ static double eini_cpu_copy_bw(const eini_rated *cpu, double bytes) {
 }
 
 // Seconds of reading and writing so many bytes there. Lines that stores reach are read from memory
-// first, unless they go past the caches; between caches that is beside what is written.
+// first, unless they go past the caches; caches' rates of stores have that in them.
 static double eini_cpu_move(const eini_rated *cpu, double in, double out, int past) {
-  const int lines = !past && eini_cpu_beyond(&cpu->is, in + out);
-  return (in + out * (1 + lines)) / eini_cpu_bw(cpu, in + out);
+  const double rate = eini_cpu_bw(cpu, in + out);
+  if (eini_cpu_beyond(&cpu->is, in + out)) return (in + out * (past ? 1 : 2)) / rate;
+  return in / rate + out / (rate < cpu->l2_bw ? cpu->l3_store : cpu->l2_store);
 }
 
 // Seconds of work, and of memory's traffic beside it: of the shorter one a part is not hidden.
@@ -369,7 +371,7 @@ static double eini_cpu_beside(double work, double move, double part) {
 }
 
 // Numbers that lie so far apart have pages of their own, and each is found that way; of so many
-// pages each is looked up in tables.
+// pages each is looked up in tables. Prefetchers end at them too.
 #define EINI_PAGE_BYTES 4096
 #define EINI_PAGE_SECONDS 6e-9
 #define EINI_PAGES_MANY 1024
@@ -381,6 +383,12 @@ static int64_t eini_least_step(int n, const int64_t *extent, const int64_t *stri
   for (int i = 0; i < n; i++)
     if (extent[i] > 1) least = eini_min64(least, eini_abs64(stride[i]));
   return least;
+}
+
+// Whether numbers of `size` bytes at such a least step have pages of their own; INT64_MAX: there is
+// one alone.
+static int eini_pages_apart(int64_t least, int64_t size) {
+  return least != INT64_MAX && least >= EINI_PAGE_BYTES / size;
 }
 
 // Whether an output of so many bytes is written past the caches: it would not stay in them. All
@@ -765,7 +773,7 @@ static void eini_cpu_defaults(eini_rated *m) {
   m->peak_bf16 = m->is.has & EINI_HAS_AMX_BF16 ? m->hz * 1024 : m->peak_f32;
   m->peak_i8 = m->is.has & EINI_HAS_AMX_I8 ? m->hz * 2048 : m->peak_f32;
   m->l2_bw = m->hz * l2[m->is.isa];
-  m->l3_bw = m->l2_bw / 2;
+  m->l3_bw = m->l3_store = m->l2_store = m->l2_bw / 2;
   m->read_bw = 20e9;
   m->copy_bw = 24e9;
   m->call = 100e-9;
@@ -5040,19 +5048,19 @@ static double eini_rows_seconds(const eini_rated *cpu, const eini_steps *r, int 
   const ein_map *m = r->map;
   const int f32 = m->code->type == EIN_F32;
   const double rows = eini_rows_count(m), work = rows * (double)m->extent[m->n - 1];
-  double bytes = 0;
+  double bytes = 0, out = 0;
   for (int s = 0; s < m->nstream; s++) {
-    double n = f32 ? 4 : 8;
-    for (int i = 0; i < m->n; i++) n *= eini_row_stride(m, s, i) != 0 ? (double)m->extent[i] : 1;
-    bytes += n;
+    out = f32 ? 4 : 8;  // of the last stream, in the end
+    for (int i = 0; i < m->n; i++) out *= eini_row_stride(m, s, i) != 0 ? (double)m->extent[i] : 1;
+    bytes += out;
   }
-  const double rate = stream ? cpu->copy_bw : bytes > (double)cpu->is.l2 ? cpu->l3_bw : cpu->l2_bw;
+  const double move = stream ? bytes / cpu->copy_bw : eini_cpu_move(cpu, bytes - out, out, 0);
   const double flops = EINI_ROW_FLOPS * (r->n - r->calls) + EINI_ROW_CALL_FLOPS * r->calls;
   double time = work * flops / (f32 ? cpu->peak_f32 : cpu->peak_f64);
   const double each = (double)m->extent[m->n - 1] * (f32 ? 4 : 8);
   const double found = eini_rows_short(m) ? 0 : rows * EINI_ROW_FOUND / cpu->hz;
   if (eini_rows_short(m)) time += rows * (EINI_ROW_CYCLES + each / 32) * (m->nop + 1) / cpu->hz;
-  return cpu->call + (fmax(time, bytes / rate) + found) / threads;
+  return cpu->call + (fmax(time, move) + found) / threads;
 }
 
 // Ways: through the caches, past them, and eight rows at a time where that gains. Short rows that
@@ -7856,9 +7864,8 @@ static double eini_gett_places(const eini_rated *cpu, const ein_side *s, const e
   if (run >= granule) return filled;
   int64_t step = eini_least_step(x->n, x->extent, s->row[0], INT64_MAX);
   step = eini_least_step(k->n, k->extent, s->k[0], step);
-  const int64_t apart = EINI_PAGE_BYTES / (int64_t)ein_dtype_size(s->dtype[0]);
   const int many = n * (double)eini_gett_product(k->n, k->extent) >= EINI_GETT_MANY;
-  const int pages = many && step != INT64_MAX && step >= apart;
+  const int pages = many && eini_pages_apart(step, (int64_t)ein_dtype_size(s->dtype[0]));
   return (pages ? EINI_PAGE_SECONDS * cpu->hz / EINI_GETT_PACK : EINI_GETT_ALONE) * filled;
 }
 
@@ -10477,11 +10484,13 @@ static int eini_dir_mv_plan(const eini_rated *cpu, const ein_contract *c, int wi
   const double peak = flops / eini_dir_peak(cpu, c->type), read = bytes / eini_cpu_bw(cpu, bytes);
   const double calls = batch * ceil(k / 8), vectors = ceil(m / j->kern->lanes);
   double seconds = fmax(read, peak);
+  const int short_runs = v.run * j->unit < EINI_PAGE_BYTES && eini_cpu_beyond(&cpu->is, bytes);
   if (!v.by_rows)  // eight at a time, each vector of their sum waits for the eight before
     seconds = fmax(seconds, calls * (40 + 16 * vectors) / cpu->hz);
   if (several)
     seconds = v.by_rows ? eini_dir_mv_several_rows(&v, cpu, read)
-                        : fmax(read, eini_dir_mv_several_columns(&v, cpu, calls, vectors, peak));
+                        : eini_cpu_beside(eini_dir_mv_several_columns(&v, cpu, calls, vectors, peak),
+                                          read, short_runs ? 1 : EINI_CPU_BESIDE);
   if (v.fetch) seconds += batch * m * k * 2e-9;
   if (!v.by_rows && v.run < 8) seconds += batch * m * k / (double)v.run * 1e-9;
   if (!v.direct) seconds += batch * k * (double)v.vectors * 1e-9;
@@ -10756,6 +10765,18 @@ static double eini_dir_again(const eini_rated *cpu, double m, double n, double k
          eini_dir_missed(cpu, keep, m * k * row, (columns - 1) * m * k * row, NULL);
 }
 
+// Seconds beyond those of long runs of reading side b, which lies along memory beyond the second
+// cache, in pieces of so many values: they are seen late, if at all, and end within lines.
+#define EINI_PIECE_SLOW 1.8
+static double eini_dir_pieces(const eini_rated *cpu, const eini_dir_job *j, int b, int64_t piece) {
+  const eini_dir_index *x = &j->x[b ? EINI_DIR_N : EINI_DIR_M];
+  const double all = (double)x->size * (double)j->x[EINI_DIR_K].size * j->unit;
+  const double some = (double)piece * j->unit, read = (some + EINI_LINE_BYTES - j->unit) / some;
+  if (x->size <= piece || !eini_dir_unit_last(x, b)) return 0;
+  if (all < 0.8 * (double)cpu->is.l2) return 0;
+  return all * (EINI_PIECE_SLOW * read - 1) / eini_cpu_bw(cpu, all);
+}
+
 // Seconds of reading scalars of side b one from a line at a time: neither rows nor k go on within
 // the line, and what is read until they come back to it is more than the first-level cache.
 static double eini_dir_scattered(const eini_rated *cpu, const eini_dir_job *j, int b) {
@@ -10772,7 +10793,7 @@ static double eini_dir_scattered(const eini_rated *cpu, const eini_dir_job *j, i
   if (64 * lines <= 0.7 * (double)cpu->is.l1) return 0;
   int64_t step = eini_least_step(k->n, k->extent, k->stride[b], INT64_MAX);
   step = eini_least_step(r->n, r->extent, r->stride[b], step);
-  if (step != INT64_MAX && step * j->unit >= EINI_PAGE_BYTES) return all * EINI_PAGE_SECONDS;
+  if (eini_pages_apart(step, j->unit)) return all * EINI_PAGE_SECONDS;
   return 2 * 64 * all / eini_cpu_bw(cpu, 64 * lines);
 }
 
@@ -10820,6 +10841,7 @@ static double eini_dir_nest_cost(const eini_rated *cpu, const eini_dir_job *j, i
   s = s / eini_dir_peak(cpu, j->c->type) + m * (double)(2 + vectors) * 1e-9;
   s = eini_dir_chain(cpu, m, (double)vectors, k, s);
   s += eini_dir_again(cpu, m, n, k, (double)j->unit, (double)(lanes * j->unit));
+  s += eini_dir_pieces(cpu, j, EINI_DIR_OPS - b, 8) + eini_dir_pieces(cpu, j, b, 3 * lanes);
   const int64_t run = eini_dir_run(x, b, 1);  // short ones are packed
   if (side->form != EIN_FORM_PLAIN || (run < x->size && run < 2 * j->kern->lanes))
     s += side->form == EIN_FORM_PLAIN && eini_dir_turns_in(j, b, &j->x[EINI_DIR_K], x)
@@ -10848,10 +10870,10 @@ static double eini_dir_soa_pages(const eini_dir_job *j) {
   for (int q = 0; q < 2; q++) {
     const eini_dir_index *r = &j->x[q ? EINI_DIR_N : EINI_DIR_M];
     const int stream = q ? EINI_DIR_OPS : 0;
-    int64_t step = eini_least_step(k->n, k->extent, k->stride[stream], INT64_MAX / j->unit);
+    int64_t step = eini_least_step(k->n, k->extent, k->stride[stream], INT64_MAX);
     step = eini_least_step(r->n, r->extent, r->stride[stream], step);
     const double rows = (double)j->x[EINI_DIR_M].size;
-    if (step * j->unit >= EINI_PAGE_BYTES) loads += (double)k->size * (q ? ceil(rows / 8) : rows);
+    if (eini_pages_apart(step, j->unit)) loads += (double)k->size * (q ? ceil(rows / 8) : rows);
   }
   return loads;
 }
@@ -11233,7 +11255,7 @@ static double eini_dir_nest_walks(const eini_dir_nest *v) {
   const double pieces = ceil((double)v->n / (3 * j->kern->lanes)) * ceil((double)v->m / 8);
   if (v->soa || v->packed || v->fetched || k->size < EINI_PAGES_MANY) return 0;
   const int64_t step = eini_least_step(k->n, k->extent, k->stride[v->b], INT64_MAX);
-  if (step == INT64_MAX || step * j->unit < EINI_PAGE_BYTES) return 0;
+  if (!eini_pages_apart(step, j->unit)) return 0;
   return EINI_WALK_SECONDS * (double)j->x[EINI_DIR_B].size * (double)k->size * pieces;
 }
 
@@ -12152,7 +12174,6 @@ enum {
 enum { EINI_DIR_AT_ONCE = 1, EINI_DIR_IN_TURN };  // how the next matrices are asked for
 #define EINI_DIR_EVEN_ROWS 256
 #define EINI_DIR_ROW_LEAST 3  // elements of a row: shorter ones leave most of a vector empty
-#define EINI_DIR_PAGE 4096  // bytes: prefetchers end there, and lines so far apart share sets
 // Lines of memory that no prefetcher sees coming take so many times as long as those of long runs;
 // so many where they are asked for.
 #define EINI_DIR_UNSEEN 2.5
@@ -12269,8 +12290,8 @@ static void eini_dir_tiny_state(const eini_dir_kern *kern, const ein_contract *c
 // 1: rows are read by runs that end before prefetchers have seen them, those of a tile by turns.
 static int eini_dir_tiny_unseen(const eini_dir_kern *kern, int64_t rows, const int64_t *s) {
   const int64_t run = s[EINI_DIR_TK] * kern->size;
-  const int one = s[EINI_DIR_PM] == s[EINI_DIR_TK] && kern->rows * run <= EINI_DIR_PAGE / 2;
-  return !s[EINI_DIR_BY_ROWS] && s[EINI_DIR_BLOCK] < rows && run <= EINI_DIR_PAGE && !one;
+  const int one = s[EINI_DIR_PM] == s[EINI_DIR_TK] && kern->rows * run <= EINI_PAGE_BYTES / 2;
+  return !s[EINI_DIR_BY_ROWS] && s[EINI_DIR_BLOCK] < rows && run <= EINI_PAGE_BYTES && !one;
 }
 
 // Blocks of rows, and what is asked for ahead.
@@ -12302,7 +12323,7 @@ static double eini_dir_tiny_move(const eini_rated *cpu, const ein_contract *c, i
   const double out = batch * (double)rows * (double)lanes * (double)z;
   const int far = eini_cpu_far(&cpu->is, a + b);
   if (eini_dir_tiny_unseen(kern, rows, s)) a *= s[EINI_DIR_NEXT] ? EINI_DIR_ASKED : EINI_DIR_UNSEEN;
-  if (far && batch == 1 && s[EINI_DIR_QK] * z >= EINI_DIR_PAGE) b *= EINI_DIR_UNSEEN;
+  if (far && batch == 1 && s[EINI_DIR_QK] * z >= EINI_PAGE_BYTES) b *= EINI_DIR_UNSEEN;
   return far ? (a + b + 2 * out) / cpu->read_bw : eini_cpu_move(cpu, a + b, out, 0);
 }
 
@@ -12340,7 +12361,8 @@ static double eini_dir_tiny_apart(const eini_rated *cpu, const eini_dir_kern *ke
   const int64_t pm = eini_abs64(s[EINI_DIR_PM]), pk = eini_abs64(s[EINI_DIR_PK]);
   const int64_t near = (rows > 1 && (pm < pk || k < 2) ? pm : pk) * kern->size;
   if (near < 64 || rows * k * 64 < cpu->is.l1 * 7 / 10) return 0;
-  return (double)batch * (double)(rows * k) * (near >= EINI_PAGE_BYTES ? EINI_PAGE_SECONDS : 1e-9);
+  const double each = eini_pages_apart(near, 1) ? EINI_PAGE_SECONDS : 1e-9;
+  return (double)batch * (double)(rows * k) * each;
 }
 
 static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c,
@@ -12356,7 +12378,7 @@ static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c
   double seconds = flops / eini_dir_peak(cpu, c->type) * (rows < 8 ? 1.5 : 1.1);
   const int alone = rows > 1 || !s[EINI_DIR_BY_ROWS];  // else the batch's rows are taken at once
   const int64_t strips = k * lanes * kern->size, apart = s[EINI_DIR_QK] * kern->size;
-  if (strips > cpu->is.l3 / 8 || (strips > cpu->is.l2 / 2 && apart % EINI_DIR_PAGE == 0))
+  if (strips > cpu->is.l3 / 8 || (strips > cpu->is.l2 / 2 && apart % EINI_PAGE_BYTES == 0))
     seconds *= 1.5;
   else if (strips >= cpu->is.l2 / 2) seconds *= 1.15;
   seconds += (double)batch * vectors * (double)(rows + 7) / 8 * 2e-9;
@@ -13432,7 +13454,7 @@ static double eini_lanes_granules(const eini_lanes_by *by, const eini_lanes_move
 // Seconds to find the reals of a piece where they have pages of their own, the next value's `step`
 // further.
 static double eini_lanes_pages(const eini_lanes_axes *a, int64_t step, int64_t size) {
-  if (eini_least_step(a->n, a->extent, a->stride, step) * size < EINI_PAGE_BYTES) return 0;
+  if (!eini_pages_apart(eini_least_step(a->n, a->extent, a->stride, step), size)) return 0;
   return EINI_PAGE_SECONDS * (double)eini_gett_product(a->n, a->extent);
 }
 
@@ -13459,8 +13481,7 @@ static double eini_lanes_seconds(const eini_rated *cpu, const eini_lanes_job *j,
   const double wait = own && a > (double)cpu->is.l2 ? a / 64 * EINI_LANES_WAIT : 0;
   const double in = all * (double)j->move[0].piece.n * z;
   const double out = all * (double)j->move[1].piece.n * z;
-  const double move = (in + (j->past ? 1 : 2) * out) / eini_cpu_bw(cpu, in + out);
-  return eini_cpu_beside(busy, move, EINI_CPU_BESIDE) + wait;
+  return eini_cpu_beside(busy, eini_cpu_move(cpu, in, out, j->past), EINI_CPU_BESIDE) + wait;
 }
 
 // Bytes to and from the second cache: A is read again for each block where it does not fit.
@@ -13718,10 +13739,9 @@ static double eini_lanes_three_seconds(const eini_rated *cpu, const eini_lanes_t
   const double size = (double)eini_up(j->size, j->kern->lanes), k = (double)j->nk;
   const double rows = (double)(j->nd * j->nn * j->nm);
   const double tiles = (double)(j->nd * j->nn) * ceil((double)j->nm / j->kern->rows);
-  double turned = 0, copied = 0, bytes = 0, pages = 0;
+  double turned = 0, copied = 0, bytes[2] = {0, 0}, pages = 0;
   for (int i = 0; i < 3; i++) {
-    const int twice = i == EINI_LANES_Y && !j->past;
-    bytes += size * (double)j->move[i].piece.n * (double)j->by.size * (1 + twice);
+    bytes[i == EINI_LANES_Y] += size * (double)j->move[i].piece.n * (double)j->by.size;
     const eini_lanes_axes axes = eini_lanes_three_axes(j, i);
     if (j->move[i].step == 1) {
       const double lanes = (double)(j->move[i].copied ? j->lanes : j->kern->lanes);
@@ -13737,7 +13757,7 @@ static double eini_lanes_three_seconds(const eini_rated *cpu, const eini_lanes_t
   const double busy =
       size * ((turned * EINI_LANES_TURN(j->by.size) + one / j->kern->lanes) / cpu->hz + pages) +
       eini_lanes_three_again(cpu, j);
-  const double move = bytes / eini_cpu_bw(cpu, bytes);
+  const double move = eini_cpu_move(cpu, bytes[0], bytes[1], j->past);
   return eini_cpu_beside(busy, move, EINI_CPU_BESIDE);
 }
 
@@ -14133,6 +14153,11 @@ static void eini_cpu_take(double *own, double given) {
   if (given > 0) *own = given;
 }
 
+// Bytes per second of stores where a copy reads and writes at `copy`: not more than of loads.
+static double eini_cpu_store_bw(double read, double copy) {
+  return copy > 0 && 2 / copy > 2 / read ? 1 / (2 / copy - 1 / read) : read;
+}
+
 // The rates to predict from: those given with a question, or the table's. What a run of the larger
 // families begins with is the table's: calls are measured with a product that runs without.
 static const eini_rated *eini_cpu_rated(void *user, const ein_rates *r, eini_rated *room) {
@@ -14148,6 +14173,8 @@ static const eini_rated *eini_cpu_rated(void *user, const ein_rates *r, eini_rat
   eini_cpu_take(&room->copy_bw, r->copy_bw[EIN_MEMORY]);
   eini_cpu_take(&room->l3_bw, fmax(r->read_bw[EIN_L3], r->copy_bw[EIN_L3]));
   eini_cpu_take(&room->l2_bw, fmax(room->l3_bw, fmax(r->read_bw[EIN_L2], r->copy_bw[EIN_L2])));
+  room->l3_store = eini_cpu_store_bw(room->l3_bw, r->copy_bw[EIN_L3]);
+  room->l2_store = eini_cpu_store_bw(room->l2_bw, r->copy_bw[EIN_L2]);
   eini_cpu_take(&room->past, r->stream_bytes / room->is.l3s);
   return room;
 }

@@ -591,7 +591,7 @@ static void one_case(uint64_t seed, int isa_only, long *counts) {
   cpu.is.l3 = small == 2 ? 4096 : 16 << 20;
   cpu.is.width = 1 + (int)pick(4), cpu.is.l3s = 1;
   cpu.hz = 4e9, cpu.peak_f64 = 1e11, cpu.peak_f32 = 2e11, cpu.read_bw = cpu.copy_bw = 3e10;
-  cpu.l2_bw = cpu.l3_bw = 1e11;
+  cpu.l2_bw = cpu.l3_bw = cpu.l2_store = cpu.l3_store = 1e11;
   cpu.past = (double)(cpu.is.l3 * cpu.is.width) / 2;
   static const int isas[] = {EINI_ISA_PLAIN, EINI_ISA_AVX2, EINI_ISA_AVX512, EINI_ISA_AVX512};
   cpu.is.isa = isa_only >= 0 ? isa_only : p.stream && pick(2) ? EINI_ISA_AVX512 : isas[pick(4)];
@@ -666,6 +666,8 @@ static void check_conversions(void) {
   }
 }
 
+#include "panels.h"
+
 int main(int argc, char **argv) {
   const long cases = argc > 1 ? atol(argv[1]) : 2000;
   const long first = argc > 2 ? atol(argv[2]) : 1;
@@ -677,6 +679,7 @@ int main(int argc, char **argv) {
   if (argc > 3) isa = atoi(argv[3]);
   seed_state = (uint64_t)first;
   check_conversions();
+  check_panels();
   for (long i = first; i < first + cases; i++) {
     if (argc > 2 && cases < 10) printf("seed %ld\n", i), fflush(stdout);
     FILE *f = getenv("GETT_SEED") ? fopen(getenv("GETT_SEED"), "w") : NULL;

@@ -20,6 +20,11 @@ static void eini_cpu_take(double *own, double given) {
   if (given > 0) *own = given;
 }
 
+// Bytes per second of stores where a copy reads and writes at `copy`: not more than of loads.
+static double eini_cpu_store_bw(double read, double copy) {
+  return copy > 0 && 2 / copy > 2 / read ? 1 / (2 / copy - 1 / read) : read;
+}
+
 // The rates to predict from: those given with a question, or the table's. What a run of the larger
 // families begins with is the table's: calls are measured with a product that runs without.
 static const eini_rated *eini_cpu_rated(void *user, const ein_rates *r, eini_rated *room) {
@@ -35,6 +40,8 @@ static const eini_rated *eini_cpu_rated(void *user, const ein_rates *r, eini_rat
   eini_cpu_take(&room->copy_bw, r->copy_bw[EIN_MEMORY]);
   eini_cpu_take(&room->l3_bw, fmax(r->read_bw[EIN_L3], r->copy_bw[EIN_L3]));
   eini_cpu_take(&room->l2_bw, fmax(room->l3_bw, fmax(r->read_bw[EIN_L2], r->copy_bw[EIN_L2])));
+  room->l3_store = eini_cpu_store_bw(room->l3_bw, r->copy_bw[EIN_L3]);
+  room->l2_store = eini_cpu_store_bw(room->l2_bw, r->copy_bw[EIN_L2]);
   eini_cpu_take(&room->past, r->stream_bytes / room->is.l3s);
   return room;
 }

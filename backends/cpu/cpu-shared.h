@@ -139,6 +139,7 @@ typedef struct eini_rated {
   double peak_bf16, peak_i8;   // of dot products of bf16, and of i8
   double read_bw, copy_bw;     // bytes per second from memory; copy: non-temporal, read + written
   double l2_bw, l3_bw;         // bytes per second
+  double l2_store, l3_store;   // of bytes written there: a copy's time beyond what reading takes
   double call;                 // seconds of fixed cost of one run
   double past;                 // bytes of an output from which it goes past one last-level cache
 } eini_rated;
@@ -161,10 +162,11 @@ static double eini_cpu_copy_bw(const eini_rated *cpu, double bytes) {
 }
 
 // Seconds of reading and writing so many bytes there. Lines that stores reach are read from memory
-// first, unless they go past the caches; between caches that is beside what is written.
+// first, unless they go past the caches; caches' rates of stores have that in them.
 static double eini_cpu_move(const eini_rated *cpu, double in, double out, int past) {
-  const int lines = !past && eini_cpu_beyond(&cpu->is, in + out);
-  return (in + out * (1 + lines)) / eini_cpu_bw(cpu, in + out);
+  const double rate = eini_cpu_bw(cpu, in + out);
+  if (eini_cpu_beyond(&cpu->is, in + out)) return (in + out * (past ? 1 : 2)) / rate;
+  return in / rate + out / (rate < cpu->l2_bw ? cpu->l3_store : cpu->l2_store);
 }
 
 // Seconds of work, and of memory's traffic beside it: of the shorter one a part is not hidden.
@@ -174,7 +176,7 @@ static double eini_cpu_beside(double work, double move, double part) {
 }
 
 // Numbers that lie so far apart have pages of their own, and each is found that way; of so many
-// pages each is looked up in tables.
+// pages each is looked up in tables. Prefetchers end at them too.
 #define EINI_PAGE_BYTES 4096
 #define EINI_PAGE_SECONDS 6e-9
 #define EINI_PAGES_MANY 1024
@@ -186,6 +188,12 @@ static int64_t eini_least_step(int n, const int64_t *extent, const int64_t *stri
   for (int i = 0; i < n; i++)
     if (extent[i] > 1) least = eini_min64(least, eini_abs64(stride[i]));
   return least;
+}
+
+// Whether numbers of `size` bytes at such a least step have pages of their own; INT64_MAX: there is
+// one alone.
+static int eini_pages_apart(int64_t least, int64_t size) {
+  return least != INT64_MAX && least >= EINI_PAGE_BYTES / size;
 }
 
 // Whether an output of so many bytes is written past the caches: it would not stay in them. All

@@ -127,9 +127,8 @@ static double eini_gett_places(const eini_rated *cpu, const ein_side *s, const e
   if (run >= granule) return filled;
   int64_t step = eini_least_step(x->n, x->extent, s->row[0], INT64_MAX);
   step = eini_least_step(k->n, k->extent, s->k[0], step);
-  const int64_t apart = EINI_PAGE_BYTES / (int64_t)ein_dtype_size(s->dtype[0]);
   const int many = n * (double)eini_gett_product(k->n, k->extent) >= EINI_GETT_MANY;
-  const int pages = many && step != INT64_MAX && step >= apart;
+  const int pages = many && eini_pages_apart(step, (int64_t)ein_dtype_size(s->dtype[0]));
   return (pages ? EINI_PAGE_SECONDS * cpu->hz / EINI_GETT_PACK : EINI_GETT_ALONE) * filled;
 }
 

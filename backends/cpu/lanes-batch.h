@@ -221,10 +221,9 @@ static double eini_lanes_three_seconds(const eini_rated *cpu, const eini_lanes_t
   const double size = (double)eini_up(j->size, j->kern->lanes), k = (double)j->nk;
   const double rows = (double)(j->nd * j->nn * j->nm);
   const double tiles = (double)(j->nd * j->nn) * ceil((double)j->nm / j->kern->rows);
-  double turned = 0, copied = 0, bytes = 0, pages = 0;
+  double turned = 0, copied = 0, bytes[2] = {0, 0}, pages = 0;
   for (int i = 0; i < 3; i++) {
-    const int twice = i == EINI_LANES_Y && !j->past;
-    bytes += size * (double)j->move[i].piece.n * (double)j->by.size * (1 + twice);
+    bytes[i == EINI_LANES_Y] += size * (double)j->move[i].piece.n * (double)j->by.size;
     const eini_lanes_axes axes = eini_lanes_three_axes(j, i);
     if (j->move[i].step == 1) {
       const double lanes = (double)(j->move[i].copied ? j->lanes : j->kern->lanes);
@@ -240,7 +239,7 @@ static double eini_lanes_three_seconds(const eini_rated *cpu, const eini_lanes_t
   const double busy =
       size * ((turned * EINI_LANES_TURN(j->by.size) + one / j->kern->lanes) / cpu->hz + pages) +
       eini_lanes_three_again(cpu, j);
-  const double move = bytes / eini_cpu_bw(cpu, bytes);
+  const double move = eini_cpu_move(cpu, bytes[0], bytes[1], j->past);
   return eini_cpu_beside(busy, move, EINI_CPU_BESIDE);
 }
 

@@ -565,7 +565,7 @@ static double eini_lanes_granules(const eini_lanes_by *by, const eini_lanes_move
 // Seconds to find the reals of a piece where they have pages of their own, the next value's `step`
 // further.
 static double eini_lanes_pages(const eini_lanes_axes *a, int64_t step, int64_t size) {
-  if (eini_least_step(a->n, a->extent, a->stride, step) * size < EINI_PAGE_BYTES) return 0;
+  if (!eini_pages_apart(eini_least_step(a->n, a->extent, a->stride, step), size)) return 0;
   return EINI_PAGE_SECONDS * (double)eini_gett_product(a->n, a->extent);
 }
 
@@ -592,8 +592,7 @@ static double eini_lanes_seconds(const eini_rated *cpu, const eini_lanes_job *j,
   const double wait = own && a > (double)cpu->is.l2 ? a / 64 * EINI_LANES_WAIT : 0;
   const double in = all * (double)j->move[0].piece.n * z;
   const double out = all * (double)j->move[1].piece.n * z;
-  const double move = (in + (j->past ? 1 : 2) * out) / eini_cpu_bw(cpu, in + out);
-  return eini_cpu_beside(busy, move, EINI_CPU_BESIDE) + wait;
+  return eini_cpu_beside(busy, eini_cpu_move(cpu, in, out, j->past), EINI_CPU_BESIDE) + wait;
 }
 
 // Bytes to and from the second cache: A is read again for each block where it does not fit.

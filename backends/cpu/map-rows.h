@@ -78,19 +78,19 @@ static double eini_rows_seconds(const eini_rated *cpu, const eini_steps *r, int 
   const ein_map *m = r->map;
   const int f32 = m->code->type == EIN_F32;
   const double rows = eini_rows_count(m), work = rows * (double)m->extent[m->n - 1];
-  double bytes = 0;
+  double bytes = 0, out = 0;
   for (int s = 0; s < m->nstream; s++) {
-    double n = f32 ? 4 : 8;
-    for (int i = 0; i < m->n; i++) n *= eini_row_stride(m, s, i) != 0 ? (double)m->extent[i] : 1;
-    bytes += n;
+    out = f32 ? 4 : 8;  // of the last stream, in the end
+    for (int i = 0; i < m->n; i++) out *= eini_row_stride(m, s, i) != 0 ? (double)m->extent[i] : 1;
+    bytes += out;
   }
-  const double rate = stream ? cpu->copy_bw : bytes > (double)cpu->is.l2 ? cpu->l3_bw : cpu->l2_bw;
+  const double move = stream ? bytes / cpu->copy_bw : eini_cpu_move(cpu, bytes - out, out, 0);
   const double flops = EINI_ROW_FLOPS * (r->n - r->calls) + EINI_ROW_CALL_FLOPS * r->calls;
   double time = work * flops / (f32 ? cpu->peak_f32 : cpu->peak_f64);
   const double each = (double)m->extent[m->n - 1] * (f32 ? 4 : 8);
   const double found = eini_rows_short(m) ? 0 : rows * EINI_ROW_FOUND / cpu->hz;
   if (eini_rows_short(m)) time += rows * (EINI_ROW_CYCLES + each / 32) * (m->nop + 1) / cpu->hz;
-  return cpu->call + (fmax(time, bytes / rate) + found) / threads;
+  return cpu->call + (fmax(time, move) + found) / threads;
 }
 
 // Ways: through the caches, past them, and eight rows at a time where that gains. Short rows that

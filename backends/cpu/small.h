@@ -67,6 +67,18 @@ static double eini_dir_again(const eini_rated *cpu, double m, double n, double k
          eini_dir_missed(cpu, keep, m * k * row, (columns - 1) * m * k * row, NULL);
 }
 
+// Seconds beyond those of long runs of reading side b, which lies along memory beyond the second
+// cache, in pieces of so many values: they are seen late, if at all, and end within lines.
+#define EINI_PIECE_SLOW 1.8
+static double eini_dir_pieces(const eini_rated *cpu, const eini_dir_job *j, int b, int64_t piece) {
+  const eini_dir_index *x = &j->x[b ? EINI_DIR_N : EINI_DIR_M];
+  const double all = (double)x->size * (double)j->x[EINI_DIR_K].size * j->unit;
+  const double some = (double)piece * j->unit, read = (some + EINI_LINE_BYTES - j->unit) / some;
+  if (x->size <= piece || !eini_dir_unit_last(x, b)) return 0;
+  if (all < 0.8 * (double)cpu->is.l2) return 0;
+  return all * (EINI_PIECE_SLOW * read - 1) / eini_cpu_bw(cpu, all);
+}
+
 // Seconds of reading scalars of side b one from a line at a time: neither rows nor k go on within
 // the line, and what is read until they come back to it is more than the first-level cache.
 static double eini_dir_scattered(const eini_rated *cpu, const eini_dir_job *j, int b) {
@@ -83,7 +95,7 @@ static double eini_dir_scattered(const eini_rated *cpu, const eini_dir_job *j, i
   if (64 * lines <= 0.7 * (double)cpu->is.l1) return 0;
   int64_t step = eini_least_step(k->n, k->extent, k->stride[b], INT64_MAX);
   step = eini_least_step(r->n, r->extent, r->stride[b], step);
-  if (step != INT64_MAX && step * j->unit >= EINI_PAGE_BYTES) return all * EINI_PAGE_SECONDS;
+  if (eini_pages_apart(step, j->unit)) return all * EINI_PAGE_SECONDS;
   return 2 * 64 * all / eini_cpu_bw(cpu, 64 * lines);
 }
 
@@ -131,6 +143,7 @@ static double eini_dir_nest_cost(const eini_rated *cpu, const eini_dir_job *j, i
   s = s / eini_dir_peak(cpu, j->c->type) + m * (double)(2 + vectors) * 1e-9;
   s = eini_dir_chain(cpu, m, (double)vectors, k, s);
   s += eini_dir_again(cpu, m, n, k, (double)j->unit, (double)(lanes * j->unit));
+  s += eini_dir_pieces(cpu, j, EINI_DIR_OPS - b, 8) + eini_dir_pieces(cpu, j, b, 3 * lanes);
   const int64_t run = eini_dir_run(x, b, 1);  // short ones are packed
   if (side->form != EIN_FORM_PLAIN || (run < x->size && run < 2 * j->kern->lanes))
     s += side->form == EIN_FORM_PLAIN && eini_dir_turns_in(j, b, &j->x[EINI_DIR_K], x)
@@ -159,10 +172,10 @@ static double eini_dir_soa_pages(const eini_dir_job *j) {
   for (int q = 0; q < 2; q++) {
     const eini_dir_index *r = &j->x[q ? EINI_DIR_N : EINI_DIR_M];
     const int stream = q ? EINI_DIR_OPS : 0;
-    int64_t step = eini_least_step(k->n, k->extent, k->stride[stream], INT64_MAX / j->unit);
+    int64_t step = eini_least_step(k->n, k->extent, k->stride[stream], INT64_MAX);
     step = eini_least_step(r->n, r->extent, r->stride[stream], step);
     const double rows = (double)j->x[EINI_DIR_M].size;
-    if (step * j->unit >= EINI_PAGE_BYTES) loads += (double)k->size * (q ? ceil(rows / 8) : rows);
+    if (eini_pages_apart(step, j->unit)) loads += (double)k->size * (q ? ceil(rows / 8) : rows);
   }
   return loads;
 }
@@ -544,7 +557,7 @@ static double eini_dir_nest_walks(const eini_dir_nest *v) {
   const double pieces = ceil((double)v->n / (3 * j->kern->lanes)) * ceil((double)v->m / 8);
   if (v->soa || v->packed || v->fetched || k->size < EINI_PAGES_MANY) return 0;
   const int64_t step = eini_least_step(k->n, k->extent, k->stride[v->b], INT64_MAX);
-  if (step == INT64_MAX || step * j->unit < EINI_PAGE_BYTES) return 0;
+  if (!eini_pages_apart(step, j->unit)) return 0;
   return EINI_WALK_SECONDS * (double)j->x[EINI_DIR_B].size * (double)k->size * pieces;
 }
 

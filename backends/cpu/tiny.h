@@ -18,7 +18,6 @@ enum {
 enum { EINI_DIR_AT_ONCE = 1, EINI_DIR_IN_TURN };  // how the next matrices are asked for
 #define EINI_DIR_EVEN_ROWS 256
 #define EINI_DIR_ROW_LEAST 3  // elements of a row: shorter ones leave most of a vector empty
-#define EINI_DIR_PAGE 4096  // bytes: prefetchers end there, and lines so far apart share sets
 // Lines of memory that no prefetcher sees coming take so many times as long as those of long runs;
 // so many where they are asked for.
 #define EINI_DIR_UNSEEN 2.5
@@ -135,8 +134,8 @@ static void eini_dir_tiny_state(const eini_dir_kern *kern, const ein_contract *c
 // 1: rows are read by runs that end before prefetchers have seen them, those of a tile by turns.
 static int eini_dir_tiny_unseen(const eini_dir_kern *kern, int64_t rows, const int64_t *s) {
   const int64_t run = s[EINI_DIR_TK] * kern->size;
-  const int one = s[EINI_DIR_PM] == s[EINI_DIR_TK] && kern->rows * run <= EINI_DIR_PAGE / 2;
-  return !s[EINI_DIR_BY_ROWS] && s[EINI_DIR_BLOCK] < rows && run <= EINI_DIR_PAGE && !one;
+  const int one = s[EINI_DIR_PM] == s[EINI_DIR_TK] && kern->rows * run <= EINI_PAGE_BYTES / 2;
+  return !s[EINI_DIR_BY_ROWS] && s[EINI_DIR_BLOCK] < rows && run <= EINI_PAGE_BYTES && !one;
 }
 
 // Blocks of rows, and what is asked for ahead.
@@ -168,7 +167,7 @@ static double eini_dir_tiny_move(const eini_rated *cpu, const ein_contract *c, i
   const double out = batch * (double)rows * (double)lanes * (double)z;
   const int far = eini_cpu_far(&cpu->is, a + b);
   if (eini_dir_tiny_unseen(kern, rows, s)) a *= s[EINI_DIR_NEXT] ? EINI_DIR_ASKED : EINI_DIR_UNSEEN;
-  if (far && batch == 1 && s[EINI_DIR_QK] * z >= EINI_DIR_PAGE) b *= EINI_DIR_UNSEEN;
+  if (far && batch == 1 && s[EINI_DIR_QK] * z >= EINI_PAGE_BYTES) b *= EINI_DIR_UNSEEN;
   return far ? (a + b + 2 * out) / cpu->read_bw : eini_cpu_move(cpu, a + b, out, 0);
 }
 
@@ -206,7 +205,8 @@ static double eini_dir_tiny_apart(const eini_rated *cpu, const eini_dir_kern *ke
   const int64_t pm = eini_abs64(s[EINI_DIR_PM]), pk = eini_abs64(s[EINI_DIR_PK]);
   const int64_t near = (rows > 1 && (pm < pk || k < 2) ? pm : pk) * kern->size;
   if (near < 64 || rows * k * 64 < cpu->is.l1 * 7 / 10) return 0;
-  return (double)batch * (double)(rows * k) * (near >= EINI_PAGE_BYTES ? EINI_PAGE_SECONDS : 1e-9);
+  const double each = eini_pages_apart(near, 1) ? EINI_PAGE_SECONDS : 1e-9;
+  return (double)batch * (double)(rows * k) * each;
 }
 
 static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c,
@@ -222,7 +222,7 @@ static double eini_dir_tiny_seconds(const eini_rated *cpu, const ein_contract *c
   double seconds = flops / eini_dir_peak(cpu, c->type) * (rows < 8 ? 1.5 : 1.1);
   const int alone = rows > 1 || !s[EINI_DIR_BY_ROWS];  // else the batch's rows are taken at once
   const int64_t strips = k * lanes * kern->size, apart = s[EINI_DIR_QK] * kern->size;
-  if (strips > cpu->is.l3 / 8 || (strips > cpu->is.l2 / 2 && apart % EINI_DIR_PAGE == 0))
+  if (strips > cpu->is.l3 / 8 || (strips > cpu->is.l2 / 2 && apart % EINI_PAGE_BYTES == 0))
     seconds *= 1.5;
   else if (strips >= cpu->is.l2 / 2) seconds *= 1.15;
   seconds += (double)batch * vectors * (double)(rows + 7) / 8 * 2e-9;
