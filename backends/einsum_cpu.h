@@ -10487,10 +10487,10 @@ static int eini_dir_mv_plan(const eini_rated *cpu, const ein_contract *c, int wi
   const int short_runs = v.run * j->unit < EINI_PAGE_BYTES && eini_cpu_beyond(&cpu->is, bytes);
   if (!v.by_rows)  // eight at a time, each vector of their sum waits for the eight before
     seconds = fmax(seconds, calls * (40 + 16 * vectors) / cpu->hz);
-  if (several)
-    seconds = v.by_rows ? eini_dir_mv_several_rows(&v, cpu, read)
-                        : eini_cpu_beside(eini_dir_mv_several_columns(&v, cpu, calls, vectors, peak),
-                                          read, short_runs ? 1 : EINI_CPU_BESIDE);
+  if (several && v.by_rows) seconds = eini_dir_mv_several_rows(&v, cpu, read);
+  else if (several)
+    seconds = eini_cpu_beside(eini_dir_mv_several_columns(&v, cpu, calls, vectors, peak), read,
+                              short_runs ? 1 : EINI_CPU_BESIDE);
   if (v.fetch) seconds += batch * m * k * 2e-9;
   if (!v.by_rows && v.run < 8) seconds += batch * m * k / (double)v.run * 1e-9;
   if (!v.direct) seconds += batch * k * (double)v.vectors * 1e-9;
