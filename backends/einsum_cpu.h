@@ -344,9 +344,12 @@ static int eini_cpu_beyond(const eini_cpu *m, double bytes) {
   return bytes >= 0.8 * eini_cpu_l3(m);
 }
 
+// Whether a core's second cache keeps so many bytes.
+static int eini_cpu_near(const eini_cpu *m, double bytes) { return bytes < 0.8 * (double)m->l2; }
+
 // Bytes per second of one core where a working set of `bytes`, of all threads, lies.
 static double eini_cpu_bw(const eini_rated *cpu, double bytes) {
-  if (bytes < 0.8 * (double)cpu->is.l2) return cpu->l2_bw;
+  if (eini_cpu_near(&cpu->is, bytes)) return cpu->l2_bw;
   return eini_cpu_beyond(&cpu->is, bytes) ? cpu->read_bw : cpu->l3_bw;
 }
 
@@ -361,7 +364,7 @@ static double eini_cpu_copy_bw(const eini_rated *cpu, double bytes) {
 static double eini_cpu_move(const eini_rated *cpu, double in, double out, int past) {
   const double rate = eini_cpu_bw(cpu, in + out);
   if (eini_cpu_beyond(&cpu->is, in + out)) return (in + out * (past ? 1 : 2)) / rate;
-  return in / rate + out / (rate < cpu->l2_bw ? cpu->l3_store : cpu->l2_store);
+  return in / rate + out / (eini_cpu_near(&cpu->is, in + out) ? cpu->l2_store : cpu->l3_store);
 }
 
 // Seconds of work, and of memory's traffic beside it: of the shorter one a part is not hidden.
@@ -10760,7 +10763,7 @@ static double eini_dir_again(const eini_rated *cpu, double m, double n, double k
                              double line) {
   const double columns = fmax(ceil(n * row / (3 * line)), 1), tiles = fmax(ceil(m / 8), 1);
   const double strip = k * (columns > 1 ? 3 * line : n * row), keep = 0.7 * (double)cpu->is.l1;
-  const double slow = strip > 0.8 * (double)cpu->is.l2 && columns > 1 ? 2.5 : 1;
+  const double slow = !eini_cpu_near(&cpu->is, strip) && columns > 1 ? 2.5 : 1;
   return eini_dir_missed(cpu, keep, strip, slow * (tiles - 1) * n * k * row, NULL) +
          eini_dir_missed(cpu, keep, m * k * row, (columns - 1) * m * k * row, NULL);
 }
@@ -10773,7 +10776,7 @@ static double eini_dir_pieces(const eini_rated *cpu, const eini_dir_job *j, int 
   const double all = (double)x->size * (double)j->x[EINI_DIR_K].size * j->unit;
   const double some = (double)piece * j->unit, read = (some + EINI_LINE_BYTES - j->unit) / some;
   if (x->size <= piece || !eini_dir_unit_last(x, b)) return 0;
-  if (all < 0.8 * (double)cpu->is.l2) return 0;
+  if (eini_cpu_near(&cpu->is, all)) return 0;
   return all * (EINI_PIECE_SLOW * read - 1) / eini_cpu_bw(cpu, all);
 }
 

@@ -149,9 +149,12 @@ static int eini_cpu_beyond(const eini_cpu *m, double bytes) {
   return bytes >= 0.8 * eini_cpu_l3(m);
 }
 
+// Whether a core's second cache keeps so many bytes.
+static int eini_cpu_near(const eini_cpu *m, double bytes) { return bytes < 0.8 * (double)m->l2; }
+
 // Bytes per second of one core where a working set of `bytes`, of all threads, lies.
 static double eini_cpu_bw(const eini_rated *cpu, double bytes) {
-  if (bytes < 0.8 * (double)cpu->is.l2) return cpu->l2_bw;
+  if (eini_cpu_near(&cpu->is, bytes)) return cpu->l2_bw;
   return eini_cpu_beyond(&cpu->is, bytes) ? cpu->read_bw : cpu->l3_bw;
 }
 
@@ -166,7 +169,7 @@ static double eini_cpu_copy_bw(const eini_rated *cpu, double bytes) {
 static double eini_cpu_move(const eini_rated *cpu, double in, double out, int past) {
   const double rate = eini_cpu_bw(cpu, in + out);
   if (eini_cpu_beyond(&cpu->is, in + out)) return (in + out * (past ? 1 : 2)) / rate;
-  return in / rate + out / (rate < cpu->l2_bw ? cpu->l3_store : cpu->l2_store);
+  return in / rate + out / (eini_cpu_near(&cpu->is, in + out) ? cpu->l2_store : cpu->l3_store);
 }
 
 // Seconds of work, and of memory's traffic beside it: of the shorter one a part is not hidden.

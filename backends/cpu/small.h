@@ -62,7 +62,7 @@ static double eini_dir_again(const eini_rated *cpu, double m, double n, double k
                              double line) {
   const double columns = fmax(ceil(n * row / (3 * line)), 1), tiles = fmax(ceil(m / 8), 1);
   const double strip = k * (columns > 1 ? 3 * line : n * row), keep = 0.7 * (double)cpu->is.l1;
-  const double slow = strip > 0.8 * (double)cpu->is.l2 && columns > 1 ? 2.5 : 1;
+  const double slow = !eini_cpu_near(&cpu->is, strip) && columns > 1 ? 2.5 : 1;
   return eini_dir_missed(cpu, keep, strip, slow * (tiles - 1) * n * k * row, NULL) +
          eini_dir_missed(cpu, keep, m * k * row, (columns - 1) * m * k * row, NULL);
 }
@@ -75,7 +75,7 @@ static double eini_dir_pieces(const eini_rated *cpu, const eini_dir_job *j, int 
   const double all = (double)x->size * (double)j->x[EINI_DIR_K].size * j->unit;
   const double some = (double)piece * j->unit, read = (some + EINI_LINE_BYTES - j->unit) / some;
   if (x->size <= piece || !eini_dir_unit_last(x, b)) return 0;
-  if (all < 0.8 * (double)cpu->is.l2) return 0;
+  if (eini_cpu_near(&cpu->is, all)) return 0;
   return all * (EINI_PIECE_SLOW * read - 1) / eini_cpu_bw(cpu, all);
 }
 
