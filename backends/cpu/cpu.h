@@ -311,7 +311,8 @@ static void eini_cpu_defaults(eini_rated *m) {
   m->peak_bf16 = m->is.has & EINI_HAS_AMX_BF16 ? m->hz * 1024 : m->peak_f32;
   m->peak_i8 = m->is.has & EINI_HAS_AMX_I8 ? m->hz * 2048 : m->peak_f32;
   m->l2_bw = m->hz * l2[m->is.isa];
-  m->l3_bw = m->l3_store = m->l2_store = m->l2_bw / 2;
+  m->l2_store = m->l2_bw;
+  m->l3_bw = m->l3_store = m->l2_bw / 2;
   m->read_bw = 20e9;
   m->copy_bw = 24e9;
   m->call = 100e-9;
