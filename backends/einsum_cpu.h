@@ -10770,15 +10770,17 @@ static double eini_dir_again(const eini_rated *cpu, double m, double n, double k
 }
 
 // Seconds beyond those of long runs of reading side b, which lies along memory beyond the second
-// cache, in pieces of so many values: they are seen late, if at all, and end within lines.
+// cache, in pieces of so many values: they are seen late, if at all, and end within lines, which
+// the first cache does not keep until the next piece.
 #define EINI_PIECE_SLOW 1.8
 static double eini_dir_pieces(const eini_rated *cpu, const eini_dir_job *j, int b, int64_t piece) {
   const eini_dir_index *x = &j->x[b ? EINI_DIR_N : EINI_DIR_M];
   const double all = (double)x->size * (double)j->x[EINI_DIR_K].size * j->unit;
-  const double some = (double)piece * j->unit, read = (some + EINI_LINE_BYTES - j->unit) / some;
+  const double some = (double)piece * j->unit, lines = some + EINI_LINE_BYTES - j->unit;
   if (x->size <= piece || !eini_dir_unit_last(x, b)) return 0;
   if (eini_cpu_near(&cpu->is, all)) return 0;
-  return all * (EINI_PIECE_SLOW * read - 1) / eini_cpu_bw(cpu, all);
+  if ((double)j->x[EINI_DIR_K].size * lines <= 0.7 * (double)cpu->is.l1) return 0;
+  return all * (EINI_PIECE_SLOW * lines / some - 1) / eini_cpu_bw(cpu, all);
 }
 
 // Seconds of reading scalars of side b one from a line at a time: neither rows nor k go on within
@@ -13462,6 +13464,12 @@ static double eini_lanes_pages(const eini_lanes_axes *a, int64_t step, int64_t s
   return EINI_PAGE_SECONDS * (double)eini_gett_product(a->n, a->extent);
 }
 
+// Seconds of reading and writing so many bytes of pieces. Lines that their stores reach, in short
+// runs and at once, are waited for in caches too.
+static double eini_lanes_moved(const eini_rated *cpu, double in, double out, int past) {
+  return (in + out * (past ? 1 : 2)) / eini_cpu_bw(cpu, in + out);
+}
+
 static double eini_lanes_seconds(const eini_rated *cpu, const eini_lanes_job *j, double batch) {
   const eini_lanes_axes axes[2] = {eini_lanes_piece_axes(j, 0), eini_lanes_piece_axes(j, 1)};
   const double all = batch * (double)j->size, z = (double)j->kern->size;
@@ -13485,7 +13493,7 @@ static double eini_lanes_seconds(const eini_rated *cpu, const eini_lanes_job *j,
   const double wait = own && a > (double)cpu->is.l2 ? a / 64 * EINI_LANES_WAIT : 0;
   const double in = all * (double)j->move[0].piece.n * z;
   const double out = all * (double)j->move[1].piece.n * z;
-  return eini_cpu_beside(busy, eini_cpu_move(cpu, in, out, j->past), EINI_CPU_BESIDE) + wait;
+  return eini_cpu_beside(busy, eini_lanes_moved(cpu, in, out, j->past), EINI_CPU_BESIDE) + wait;
 }
 
 // Bytes to and from the second cache: A is read again for each block where it does not fit.
@@ -13761,7 +13769,7 @@ static double eini_lanes_three_seconds(const eini_rated *cpu, const eini_lanes_t
   const double busy =
       size * ((turned * EINI_LANES_TURN(j->by.size) + one / j->kern->lanes) / cpu->hz + pages) +
       eini_lanes_three_again(cpu, j);
-  const double move = eini_cpu_move(cpu, bytes[0], bytes[1], j->past);
+  const double move = eini_lanes_moved(cpu, bytes[0], bytes[1], j->past);
   return eini_cpu_beside(busy, move, EINI_CPU_BESIDE);
 }
 

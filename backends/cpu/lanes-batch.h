@@ -239,7 +239,7 @@ static double eini_lanes_three_seconds(const eini_rated *cpu, const eini_lanes_t
   const double busy =
       size * ((turned * EINI_LANES_TURN(j->by.size) + one / j->kern->lanes) / cpu->hz + pages) +
       eini_lanes_three_again(cpu, j);
-  const double move = eini_cpu_move(cpu, bytes[0], bytes[1], j->past);
+  const double move = eini_lanes_moved(cpu, bytes[0], bytes[1], j->past);
   return eini_cpu_beside(busy, move, EINI_CPU_BESIDE);
 }
 

@@ -569,6 +569,12 @@ static double eini_lanes_pages(const eini_lanes_axes *a, int64_t step, int64_t s
   return EINI_PAGE_SECONDS * (double)eini_gett_product(a->n, a->extent);
 }
 
+// Seconds of reading and writing so many bytes of pieces. Lines that their stores reach, in short
+// runs and at once, are waited for in caches too.
+static double eini_lanes_moved(const eini_rated *cpu, double in, double out, int past) {
+  return (in + out * (past ? 1 : 2)) / eini_cpu_bw(cpu, in + out);
+}
+
 static double eini_lanes_seconds(const eini_rated *cpu, const eini_lanes_job *j, double batch) {
   const eini_lanes_axes axes[2] = {eini_lanes_piece_axes(j, 0), eini_lanes_piece_axes(j, 1)};
   const double all = batch * (double)j->size, z = (double)j->kern->size;
@@ -592,7 +598,7 @@ static double eini_lanes_seconds(const eini_rated *cpu, const eini_lanes_job *j,
   const double wait = own && a > (double)cpu->is.l2 ? a / 64 * EINI_LANES_WAIT : 0;
   const double in = all * (double)j->move[0].piece.n * z;
   const double out = all * (double)j->move[1].piece.n * z;
-  return eini_cpu_beside(busy, eini_cpu_move(cpu, in, out, j->past), EINI_CPU_BESIDE) + wait;
+  return eini_cpu_beside(busy, eini_lanes_moved(cpu, in, out, j->past), EINI_CPU_BESIDE) + wait;
 }
 
 // Bytes to and from the second cache: A is read again for each block where it does not fit.

@@ -68,15 +68,17 @@ static double eini_dir_again(const eini_rated *cpu, double m, double n, double k
 }
 
 // Seconds beyond those of long runs of reading side b, which lies along memory beyond the second
-// cache, in pieces of so many values: they are seen late, if at all, and end within lines.
+// cache, in pieces of so many values: they are seen late, if at all, and end within lines, which
+// the first cache does not keep until the next piece.
 #define EINI_PIECE_SLOW 1.8
 static double eini_dir_pieces(const eini_rated *cpu, const eini_dir_job *j, int b, int64_t piece) {
   const eini_dir_index *x = &j->x[b ? EINI_DIR_N : EINI_DIR_M];
   const double all = (double)x->size * (double)j->x[EINI_DIR_K].size * j->unit;
-  const double some = (double)piece * j->unit, read = (some + EINI_LINE_BYTES - j->unit) / some;
+  const double some = (double)piece * j->unit, lines = some + EINI_LINE_BYTES - j->unit;
   if (x->size <= piece || !eini_dir_unit_last(x, b)) return 0;
   if (eini_cpu_near(&cpu->is, all)) return 0;
-  return all * (EINI_PIECE_SLOW * read - 1) / eini_cpu_bw(cpu, all);
+  if ((double)j->x[EINI_DIR_K].size * lines <= 0.7 * (double)cpu->is.l1) return 0;
+  return all * (EINI_PIECE_SLOW * lines / some - 1) / eini_cpu_bw(cpu, all);
 }
 
 // Seconds of reading scalars of side b one from a line at a time: neither rows nor k go on within
