@@ -20281,11 +20281,10 @@ static ein_status eini_plan_zero(ein_plan *p, eini_lowering *lo, int tensor, ein
 }
 
 // Is a contraction's task a product without a sum, which a map makes as well? Not where the order
-// of folds counts, or a variant was asked for.
+// of folds counts.
 static int eini_plan_outer(const eini_lowering *lo, const eini_stmt *s, const eini_task *t) {
   return s->nfree == s->nindex && lo->away == NULL && !lo->g->ordered && lo->rates != NULL &&
-         lo->rates->copy_bw[EIN_MEMORY] > 0 && t->choice.seconds > 0 &&
-         (lo->wanted == NULL || strcmp(lo->wanted->name, EINI_ANY) == 0);
+         lo->rates->copy_bw[EIN_MEMORY] > 0 && t->choice.seconds > 0;
 }
 
 static ein_status eini_plan_task(eini_lowering *lo, const eini_stmt *s, const eini_stmt *f, int via,
@@ -20302,7 +20301,8 @@ static ein_status eini_plan_task(eini_lowering *lo, const eini_stmt *s, const ei
     const double known = said ? map.choice.seconds
                               : EINI_MAP_DOUBT * eini_home_seconds(lo, &map) +
                                     map.work * EINI_ADD_SECONDS;
-    if (known < t->choice.seconds) {
+    const int has = t->best != NULL && t->best->fixed, more = map.best != NULL && map.best->fixed;
+    if (has == more ? known < t->choice.seconds : more) {
       if (map.ncandidate > 0) map.candidate[map.ncandidate++] = *t->best;  // shown beside it
       *t = map;
       return EIN_OK;
@@ -21616,7 +21616,8 @@ typedef struct eini_weighed {
   double parts;                // threads that share them
 } eini_weighed;
 
-// Adds the seconds of unit u, of its blocks where it is one of the group gr, which may be NULL.
+// Adds the seconds of unit u, of its blocks where it is one of the group gr, which may be NULL. What
+// is weighed is not what a variant was asked for: the plan is the one that it would be without.
 static ein_status eini_unit_seconds(const eini_lowering *lo, const eini_weighed *gr,
                                     const eini_unit *unit, int u, double *seconds) {
   const eini_arena_at graph = eini_arena_mark(&lo->g->arena);  // lo->a is the caller's scratch
@@ -21626,6 +21627,7 @@ static ein_status eini_unit_seconds(const eini_lowering *lo, const eini_weighed 
   int empty;
   if (in && eini_bundle_at(gr->w, gr->b, u, 0, &sub)) return EIN_OK;
   sub.a = lo->a;
+  sub.wanted = NULL;
   EINI_TRY(eini_plan_task(&sub, unit[u].s, unit[u].f, unit[u].via, &t, &empty));
   const double runs = in ? eini_bundle_runs(gr->b, u) / gr->parts : 1;
   if (!empty)
@@ -22076,7 +22078,8 @@ static int eini_group_has(const eini_group *gr, int variant) {
 }
 
 // Makes the task of a group; seat gives the layout of temporaries, local ones get block shapes.
-// keep: where the group is faster, seats become as it needs them.
+// keep: where the group is faster, seats become as it needs them; with a variant that was asked for
+// it has been weighed without.
 static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const eini_trail *w,
                                    const eini_bundle *b, eini_seat *seat, eini_task *t, int keep,
                                    double *seconds, int *yes) {
@@ -22089,6 +22092,7 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
   sub.local = w->local;
   sub.shift = w->shift;
   sub.seat = seat;
+  if (!keep) sub.wanted = NULL;
   of.w = w, of.b = b, of.block = &sub, of.parts = t->parts;
   eini_group_keep(w, b, seat, kept, 0);
   ein_status st = eini_group_layouts(lo, &of, w->nunit, seat);
@@ -22097,6 +22101,7 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
   made = seat[w->unit[b->to].out].stride;
   eini_group_keep(w, b, seat, kept, 1);
   if (st == EIN_OK) st = eini_group_wins(lo, w, b, gr, t->parts, seconds, yes);
+  if (keep && lo->wanted != NULL) *yes = 1;
   for (int u = b->from; u <= b->to && st == EIN_OK && *yes && keep; u++) {
     int out = w->unit[u].out;
     if (w->local[out]) seat[out].slot = -1;  // needs no place of its own
@@ -22270,7 +22275,9 @@ static ein_status eini_plan_group(ein_plan *p, eini_lowering *lo, eini_trail *w,
     double seconds[3] = {0, 0, 0};
     if (b.nloop == 0 || b.to != v) EINI_TRY(eini_plan_blocks(p, lo, w, u, v, seat, &b));
     if (b.nloop == 0) continue;
-    EINI_TRY(eini_group_try(p, lo, w, &b, seat, 1, seconds, &yes));
+    if (lo->wanted != NULL) EINI_TRY(eini_group_try(p, lo, w, &b, seat, 0, seconds, &yes));
+    if (lo->wanted == NULL || yes)
+      EINI_TRY(eini_group_try(p, lo, w, &b, seat, 1, seconds, &yes));
     EINI_TRY(eini_plan_verdict(p, lo->g->tensor[w->unit[v].out].name, v - u + 1, seconds, !yes));
     if (!yes) continue;
     p->info.seconds += seconds[0];

@@ -10443,14 +10443,16 @@ static double eini_dir_threads(const ein_choice *choice, int width) {
   return most < 1 ? 1 : most < (double)width ? most : (double)width;
 }
 
-// Of several vectors by rows: what dot products take, which wait for what is read, and adding up
-// those of four rows.
+// Of several vectors by rows: what dot products take, which wait for what they load, and adding up
+// those of four rows; vectors that the first cache does not keep come from the second for each four.
 static double eini_dir_mv_several_rows(const eini_dir_mv *v, const eini_rated *cpu, double read) {
-  const double some = (double)v->j.x[EINI_DIR_B].size * (double)v->vectors *
-                      ceil((double)v->j.x[v->group].size / 4);
+  const double lanes = v->j.kern->lanes, rows = ceil((double)v->j.x[v->group].size / 4);
+  const double some = (double)v->j.x[EINI_DIR_B].size * (double)v->vectors * rows;
   const double k = (double)v->j.x[EINI_DIR_K].size, run = (double)eini_min64(v->run, v->kb);
-  const double cycles = ceil(run / v->j.kern->lanes) * 3 + 40;
-  return read + some * k / run * cycles / cpu->hz;
+  const double four = 4 * 2 * lanes / eini_dir_peak(cpu, v->j.c->type);  // seconds, of a vector
+  const double held = ((double)v->vectors + 4) * (double)eini_min64(v->kb, (int64_t)k) * v->j.unit;
+  if (held > (double)cpu->is.l1) read += some * k * v->j.unit / cpu->l2_bw;
+  return read + some * k / run * (1.5 * ceil(run / lanes) + 20) * four;
 }
 
 // The same by columns, in `calls` of some vectors of columns: these are read, sums are read and
@@ -12302,7 +12304,8 @@ static int eini_dir_tiny_unseen(const eini_dir_kern *kern, int64_t rows, const i
 
 // Blocks of rows, and what is asked for ahead.
 static void eini_dir_tiny_ahead(const eini_rated *cpu, const ein_contract *c,
-                                const eini_dir_kern *kern, int64_t rows, int64_t *s) {
+                                const eini_dir_kern *kern, int64_t rows, int64_t lanes,
+                                int64_t *s) {
   const int64_t batch = eini_axes_size(&c->batch), k = s[EINI_DIR_TK], z = kern->size;
   const int64_t m = eini_axes_size(&c->m), n = eini_axes_size(&c->n);
   const double all = (double)batch * (double)(m * k + k * n + m * n) * (double)z;
@@ -12314,6 +12317,10 @@ static void eini_dir_tiny_ahead(const eini_rated *cpu, const ein_contract *c,
     s[EINI_DIR_BLOCK] = eini_max64(fit / kern->rows, 1) * kern->rows;
     if (eini_dir_tiny_unseen(kern, rows, s) && eini_cpu_far(&cpu->is, all))
       s[EINI_DIR_NEXT] = EINI_DIR_IN_TURN;
+  } else if (lanes > 3 * kern->lanes && rows * lanes * z > cpu->is.l2 &&
+             k * lanes * z <= cpu->is.l2 / 2) {
+    const int64_t fit = cpu->is.l2 / 4 / (lanes * z);
+    s[EINI_DIR_BLOCK] = eini_max64(fit / kern->rows, 1) * kern->rows;
   } else if (batch > 1 && all > (double)cpu->is.l2) {
     s[EINI_DIR_NEXT] = eini_max64(m * k, k * n) * z <= 4096 ? EINI_DIR_AT_ONCE
                        : eini_cpu_far(&cpu->is, all) ? EINI_DIR_IN_TURN : 0;
@@ -12426,7 +12433,7 @@ static int eini_dir_tiny_plan(const eini_rated *cpu, const ein_contract *c, int 
   s[EINI_DIR_TISA] = cpu->is.isa;
   s[EINI_DIR_BY_ROWS] = by_rows;
   if (by_rows || c->scaled) s[EINI_DIR_ONE] = 0;
-  eini_dir_tiny_ahead(cpu, c, kern, rows, s);
+  eini_dir_tiny_ahead(cpu, c, kern, rows, lanes, s);
   const double in = (double)batch * (double)(m * k + k * n) * kern->size;
   s[EINI_DIR_FARAWAY] = s[EINI_DIR_PM] == k && eini_cpu_far(&cpu->is, in) &&
                         k * kern->size <= cpu->is.l1 / 2;

@@ -272,7 +272,8 @@ static int eini_group_has(const eini_group *gr, int variant) {
 }
 
 // Makes the task of a group; seat gives the layout of temporaries, local ones get block shapes.
-// keep: where the group is faster, seats become as it needs them.
+// keep: where the group is faster, seats become as it needs them; with a variant that was asked for
+// it has been weighed without.
 static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const eini_trail *w,
                                    const eini_bundle *b, eini_seat *seat, eini_task *t, int keep,
                                    double *seconds, int *yes) {
@@ -285,6 +286,7 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
   sub.local = w->local;
   sub.shift = w->shift;
   sub.seat = seat;
+  if (!keep) sub.wanted = NULL;
   of.w = w, of.b = b, of.block = &sub, of.parts = t->parts;
   eini_group_keep(w, b, seat, kept, 0);
   ein_status st = eini_group_layouts(lo, &of, w->nunit, seat);
@@ -293,6 +295,7 @@ static ein_status eini_group_lower(ein_plan *p, const eini_lowering *lo, const e
   made = seat[w->unit[b->to].out].stride;
   eini_group_keep(w, b, seat, kept, 1);
   if (st == EIN_OK) st = eini_group_wins(lo, w, b, gr, t->parts, seconds, yes);
+  if (keep && lo->wanted != NULL) *yes = 1;
   for (int u = b->from; u <= b->to && st == EIN_OK && *yes && keep; u++) {
     int out = w->unit[u].out;
     if (w->local[out]) seat[out].slot = -1;  // needs no place of its own
@@ -466,7 +469,9 @@ static ein_status eini_plan_group(ein_plan *p, eini_lowering *lo, eini_trail *w,
     double seconds[3] = {0, 0, 0};
     if (b.nloop == 0 || b.to != v) EINI_TRY(eini_plan_blocks(p, lo, w, u, v, seat, &b));
     if (b.nloop == 0) continue;
-    EINI_TRY(eini_group_try(p, lo, w, &b, seat, 1, seconds, &yes));
+    if (lo->wanted != NULL) EINI_TRY(eini_group_try(p, lo, w, &b, seat, 0, seconds, &yes));
+    if (lo->wanted == NULL || yes)
+      EINI_TRY(eini_group_try(p, lo, w, &b, seat, 1, seconds, &yes));
     EINI_TRY(eini_plan_verdict(p, lo->g->tensor[w->unit[v].out].name, v - u + 1, seconds, !yes));
     if (!yes) continue;
     p->info.seconds += seconds[0];

@@ -56,7 +56,8 @@ typedef struct eini_weighed {
   double parts;                // threads that share them
 } eini_weighed;
 
-// Adds the seconds of unit u, of its blocks where it is one of the group gr, which may be NULL.
+// Adds the seconds of unit u, of its blocks where it is one of the group gr, which may be NULL. What
+// is weighed is not what a variant was asked for: the plan is the one that it would be without.
 static ein_status eini_unit_seconds(const eini_lowering *lo, const eini_weighed *gr,
                                     const eini_unit *unit, int u, double *seconds) {
   const eini_arena_at graph = eini_arena_mark(&lo->g->arena);  // lo->a is the caller's scratch
@@ -66,6 +67,7 @@ static ein_status eini_unit_seconds(const eini_lowering *lo, const eini_weighed 
   int empty;
   if (in && eini_bundle_at(gr->w, gr->b, u, 0, &sub)) return EIN_OK;
   sub.a = lo->a;
+  sub.wanted = NULL;
   EINI_TRY(eini_plan_task(&sub, unit[u].s, unit[u].f, unit[u].via, &t, &empty));
   const double runs = in ? eini_bundle_runs(gr->b, u) / gr->parts : 1;
   if (!empty)

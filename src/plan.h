@@ -321,11 +321,10 @@ static ein_status eini_plan_zero(ein_plan *p, eini_lowering *lo, int tensor, ein
 }
 
 // Is a contraction's task a product without a sum, which a map makes as well? Not where the order
-// of folds counts, or a variant was asked for.
+// of folds counts.
 static int eini_plan_outer(const eini_lowering *lo, const eini_stmt *s, const eini_task *t) {
   return s->nfree == s->nindex && lo->away == NULL && !lo->g->ordered && lo->rates != NULL &&
-         lo->rates->copy_bw[EIN_MEMORY] > 0 && t->choice.seconds > 0 &&
-         (lo->wanted == NULL || strcmp(lo->wanted->name, EINI_ANY) == 0);
+         lo->rates->copy_bw[EIN_MEMORY] > 0 && t->choice.seconds > 0;
 }
 
 static ein_status eini_plan_task(eini_lowering *lo, const eini_stmt *s, const eini_stmt *f, int via,
@@ -342,7 +341,8 @@ static ein_status eini_plan_task(eini_lowering *lo, const eini_stmt *s, const ei
     const double known = said ? map.choice.seconds
                               : EINI_MAP_DOUBT * eini_home_seconds(lo, &map) +
                                     map.work * EINI_ADD_SECONDS;
-    if (known < t->choice.seconds) {
+    const int has = t->best != NULL && t->best->fixed, more = map.best != NULL && map.best->fixed;
+    if (has == more ? known < t->choice.seconds : more) {
       if (map.ncandidate > 0) map.candidate[map.ncandidate++] = *t->best;  // shown beside it
       *t = map;
       return EIN_OK;

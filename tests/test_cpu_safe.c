@@ -256,6 +256,40 @@ static ein_ctx *ctx_of(ein_cpu *cpu, int alone) {
   return ctx;
 }
 
+// The family of a variant, as "cpu:gett direct"; -1: none of the backend's.
+static int family_of(const char *variant) {
+  int found = -1;
+  size_t longest = 0;
+  if (strncmp(variant, "cpu:", 4) != 0) return -1;
+  for (int i = 0; eini_cpu_families[i] != NULL; i++) {
+    const size_t n = strlen(eini_cpu_families[i]->name);
+    if (n > longest && strncmp(variant + 4, eini_cpu_families[i]->name, n) == 0)
+      found = i, longest = n;
+  }
+  return found;
+}
+
+// Of the variants that a plan's tasks have, the one whose family ran least: no family's turn rests
+// on what this machine finds it to cost. Text as ein_options.variant takes it; empty: none, or the
+// one that is chosen shall run.
+static void draw_variant(ein_ctx *ctx, const ein_einsum_desc *d, char *name, size_t size) {
+  char list[8192];
+  ein_einsum_desc asked = *d;
+  ein_plan *plan = NULL;
+  int least = -1;
+  asked.options.variant = "any";
+  CHECK(ein_plan_create(ctx, &asked, &plan) == EIN_OK);
+  CHECK(ein_plan_variants(plan, list, sizeof list) < sizeof list);
+  ein_plan_destroy(plan);
+  for (const char *at = list; *at != 0; at = strchr(at, '\n') + 1) {
+    const int f = family_of(at);
+    if (f < 0 || (least >= 0 && families[f] >= families[least])) continue;
+    least = f;
+    snprintf(name, size, "%.*s", (int)strcspn(at, "\n"), at);
+  }
+  if (least >= 0 && families[least] >= 9 && chance(70)) name[0] = 0;
+}
+
 // Planned with some rates, run with others.
 static void run_problem(ein_cpu *cpu, ein_ctx *ctx, problem *p) {
   ein_plan *plan = NULL;
@@ -266,7 +300,11 @@ static void run_problem(ein_cpu *cpu, ein_ctx *ctx, problem *p) {
   plain.out = &p->want;
   CHECK(ein_einsum_ex(NULL, &plain) == EIN_OK);
   other_rates(cpu, ctx);
+  char variant[128] = "";
+  draw_variant(ctx, &p->d, variant, sizeof variant);
+  p->d.options.variant = variant[0] ? variant : NULL;
   const ein_status st = ein_plan_create(ctx, &p->d, &plan);
+  p->d.options.variant = NULL;
   CHECK(st == EIN_OK);
   if (st != EIN_OK) return;
   count_tasks(plan);

@@ -350,14 +350,16 @@ static double eini_dir_threads(const ein_choice *choice, int width) {
   return most < 1 ? 1 : most < (double)width ? most : (double)width;
 }
 
-// Of several vectors by rows: what dot products take, which wait for what is read, and adding up
-// those of four rows.
+// Of several vectors by rows: what dot products take, which wait for what they load, and adding up
+// those of four rows; vectors that the first cache does not keep come from the second for each four.
 static double eini_dir_mv_several_rows(const eini_dir_mv *v, const eini_rated *cpu, double read) {
-  const double some = (double)v->j.x[EINI_DIR_B].size * (double)v->vectors *
-                      ceil((double)v->j.x[v->group].size / 4);
+  const double lanes = v->j.kern->lanes, rows = ceil((double)v->j.x[v->group].size / 4);
+  const double some = (double)v->j.x[EINI_DIR_B].size * (double)v->vectors * rows;
   const double k = (double)v->j.x[EINI_DIR_K].size, run = (double)eini_min64(v->run, v->kb);
-  const double cycles = ceil(run / v->j.kern->lanes) * 3 + 40;
-  return read + some * k / run * cycles / cpu->hz;
+  const double four = 4 * 2 * lanes / eini_dir_peak(cpu, v->j.c->type);  // seconds, of a vector
+  const double held = ((double)v->vectors + 4) * (double)eini_min64(v->kb, (int64_t)k) * v->j.unit;
+  if (held > (double)cpu->is.l1) read += some * k * v->j.unit / cpu->l2_bw;
+  return read + some * k / run * (1.5 * ceil(run / lanes) + 20) * four;
 }
 
 // The same by columns, in `calls` of some vectors of columns: these are read, sums are read and

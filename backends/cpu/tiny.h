@@ -140,7 +140,8 @@ static int eini_dir_tiny_unseen(const eini_dir_kern *kern, int64_t rows, const i
 
 // Blocks of rows, and what is asked for ahead.
 static void eini_dir_tiny_ahead(const eini_rated *cpu, const ein_contract *c,
-                                const eini_dir_kern *kern, int64_t rows, int64_t *s) {
+                                const eini_dir_kern *kern, int64_t rows, int64_t lanes,
+                                int64_t *s) {
   const int64_t batch = eini_axes_size(&c->batch), k = s[EINI_DIR_TK], z = kern->size;
   const int64_t m = eini_axes_size(&c->m), n = eini_axes_size(&c->n);
   const double all = (double)batch * (double)(m * k + k * n + m * n) * (double)z;
@@ -152,6 +153,10 @@ static void eini_dir_tiny_ahead(const eini_rated *cpu, const ein_contract *c,
     s[EINI_DIR_BLOCK] = eini_max64(fit / kern->rows, 1) * kern->rows;
     if (eini_dir_tiny_unseen(kern, rows, s) && eini_cpu_far(&cpu->is, all))
       s[EINI_DIR_NEXT] = EINI_DIR_IN_TURN;
+  } else if (lanes > 3 * kern->lanes && rows * lanes * z > cpu->is.l2 &&
+             k * lanes * z <= cpu->is.l2 / 2) {
+    const int64_t fit = cpu->is.l2 / 4 / (lanes * z);
+    s[EINI_DIR_BLOCK] = eini_max64(fit / kern->rows, 1) * kern->rows;
   } else if (batch > 1 && all > (double)cpu->is.l2) {
     s[EINI_DIR_NEXT] = eini_max64(m * k, k * n) * z <= 4096 ? EINI_DIR_AT_ONCE
                        : eini_cpu_far(&cpu->is, all) ? EINI_DIR_IN_TURN : 0;
@@ -264,7 +269,7 @@ static int eini_dir_tiny_plan(const eini_rated *cpu, const ein_contract *c, int 
   s[EINI_DIR_TISA] = cpu->is.isa;
   s[EINI_DIR_BY_ROWS] = by_rows;
   if (by_rows || c->scaled) s[EINI_DIR_ONE] = 0;
-  eini_dir_tiny_ahead(cpu, c, kern, rows, s);
+  eini_dir_tiny_ahead(cpu, c, kern, rows, lanes, s);
   const double in = (double)batch * (double)(m * k + k * n) * kern->size;
   s[EINI_DIR_FARAWAY] = s[EINI_DIR_PM] == k && eini_cpu_far(&cpu->is, in) &&
                         k * kern->size <= cpu->is.l1 / 2;
