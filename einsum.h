@@ -775,6 +775,7 @@ typedef struct ein_rates {
   double call;                     // seconds of a call of a plan that has one thing to do
   double start;                    // seconds until all threads have begun and ended doing nothing
   double stream_bytes;             // of an output from which it is faster past the caches
+  double pages;                    // that are read together where that is fastest, of long runs
   double away[16];                 // of who has own memory: copies, bytes to it, what it will; 1/s
   int threads;                     // that all_.. and start are of
   char machine[96];                // processor, instruction set, caches; "": not known
@@ -30409,7 +30410,8 @@ static const eini_rate_field eini_rate_fields[] = {
     EINI_RATE(hz, 1, 0, 1e3, 1e17), EINI_RATE_TIME(call), EINI_RATE_TIME(start),
     EINI_RATE(cache_bytes, EIN_MEMORY, 0, 1, 1e15), EINI_RATE(fast_bytes, 1, 1, 1, 1e15),
     EINI_RATE(away, 16, 0, 1, 1e17),
-    EINI_RATE(stream_bytes, 1, 2, 1, 1e17), EINI_RATE(fused, 1, 2, 1, 1e15)};
+    EINI_RATE(stream_bytes, 1, 2, 1, 1e17), EINI_RATE(pages, 1, 0, 1, 64),
+    EINI_RATE(fused, 1, 2, 1, 1e15)};
 #undef EINI_RATE
 #undef EINI_RATE_TIME
 

@@ -337,6 +337,7 @@ typedef struct eini_rated {
   double l2_store, l3_store;   // of bytes written there: a copy's time beyond what reading takes
   double call;                 // seconds of fixed cost of one run
   double past;                 // bytes of an output from which it goes past one last-level cache
+  double pages;                // that are read together, of long runs
 } eini_rated;
 
 // Whether a working set of so many bytes, of all threads, is more than the last-level caches keep.
@@ -781,6 +782,7 @@ static void eini_cpu_defaults(eini_rated *m) {
   m->read_bw = 20e9;
   m->copy_bw = 24e9;
   m->call = 100e-9;
+  m->pages = 1;
   m->past = (double)(eini_min64(m->is.l3, EINI_L3_SHARE) * m->is.width) / 2 / m->is.l3s;
 }
 
@@ -12627,9 +12629,10 @@ EINI_UNUSED static const eini_cpu_family eini_dir_tiny = {
 // ================================================================================================
 
 // Runs of len reals, step apart, are added to sums `to` apart: `along` to the lanes of one vector
-// each; `down` each real to its own sum, all runs to the same ones.
-typedef void (*eini_dir_sums_fn)(int64_t runs, int64_t step, int64_t to, int64_t len, const void *x,
-                             void *sums);
+// each; `down` each real to its own sum, all runs to the same ones. page: bytes of each of four
+// pages that are read together, or 0.
+typedef void (*eini_dir_sums_fn)(int64_t runs, int64_t step, int64_t to, int64_t len, int64_t page,
+                                 const void *x, void *sums);
 
 typedef struct eini_dir_sums_kern {
   eini_dir_sums_fn along, down;
@@ -12690,6 +12693,7 @@ typedef struct eini_dir_sums {
   int64_t spread;              //   or short ones: reals of them, each of which has a sum; or 0
   int64_t wide;                // reals of the sum of a row, in a block
   int64_t block, most;         // bytes of the sums of a block, and how many
+  int64_t page;                // see eini_dir_sums_fn
   char *sums;                  // their vectors, or reals, where runs are summed
   char *one;                   // the other side's number
 } eini_dir_sums;
@@ -12775,7 +12779,7 @@ static void eini_dir_sums_block(const eini_dir_sums *s, const char *x, int d, in
   char *y = s->sums;
   if (n > 1 && (s->along || loop[1].to == 0)) one = loop[first++];
   do {
-    add(one.extent, one.step, one.to, loop[0].extent, x, y);
+    add(one.extent, one.step, one.to, loop[0].extent, s->page, x, y);
     for (i = first; i < n; i++) {
       x += loop[i].step * size, y += loop[i].to * size;
       if (++at[i] < loop[i].extent) break;
@@ -12817,7 +12821,8 @@ static void eini_dir_sums_gather(const eini_dir_sums *s, int64_t n) {
   const eini_dir_job *j = &s->mv.j;
   eini_dir_sums_begin(s, s->mv.y, n);
   for (int64_t i = 0; i < n; i++)
-    s->kern->down(s->spread, 1, 0, 1, s->sums + i * s->spread * j->unit, s->mv.y + i * j->unit);
+    s->kern->down(s->spread, 1, 0, 1, 0, s->sums + i * s->spread * j->unit,
+                  s->mv.y + i * j->unit);
   eini_dir_sums_end(s, n, 0, s->mv.y, s->mv.y);
 }
 
@@ -12827,10 +12832,10 @@ static ein_status eini_dir_sums_run(const eini_cpu *cpu, const ein_contract *c,
   static const eini_dir_index none = {0, 1, {0}, {{0}}};
   eini_dir_sums s;
   eini_dir_job *j = &s.mv.j;
-  (void)choice;
   if (part->m[0] >= part->m[1] || part->n[0] >= part->n[1]) return EIN_OK;
   eini_dir_sums_init(&s, cpu, c, part);
   eini_dir_sums_carve(&s, (char *)scratch);
+  s.page = choice->state[0];
   const eini_dir_index *m = &j->x[s.mv.group];
   int d = 0;
   int64_t inner = m->size, chunk = 1;  // axes from d on lie in a block, and `chunk` of that before
@@ -12890,6 +12895,7 @@ static int eini_dir_sums_plan(const eini_rated *cpu, const ein_contract *c, int 
   choice->unit[0] = choice->grid[1] = choice->grid[2] = choice->unit[1] = choice->unit[2] = 1;
   choice->grid[0] = j->x[EINI_DIR_B].size;
   choice->scratch = eini_dir_sums_carve(&s, NULL);
+  choice->state[0] = cpu->pages > 1 ? EINI_PAGE_BYTES : 0;
   eini_dir_init(j, &cpu->is, c);
   eini_dir_grid(&j->x[s.mv.group], s.along ? 16 : 256, &choice->grid[g], &choice->unit[g]);
   seconds += batch * 5e-8 + all * 1e-9;
@@ -13898,8 +13904,8 @@ static ein_status eini_cpu_contract_run(const eini_cpu *m, const ein_contract *c
 
 // ================================================================================================
 // >>measure  what only this backend can measure
-// Cycles, arithmetic of an instruction set, and from which size on transposes are faster past the
-// caches. The best of several short runs each.
+// Cycles, arithmetic of an instruction set, from which size on transposes are faster past the
+// caches, and whether pages are read together. The best of several short runs each.
 // ================================================================================================
 
 typedef struct eini_clock {
@@ -14045,6 +14051,21 @@ static double eini_measure_past(const eini_rated *m, const eini_clock *now, cons
   return fmax(from, eini_measure_stays(r));
 }
 
+// How many pages of long runs are read together where that is fastest: one, or four.
+static double eini_measure_pages(const eini_rated *m, const eini_clock *now, const char *mem) {
+  const eini_dir_kern *kern = eini_dir_kern_of(m->is.isa, EIN_F64);
+  const eini_dir_sums_kern *k = eini_dir_sums_kern_of(kern, EIN_PAIR_SUM_MUL);
+  const int64_t n = (int64_t)EINI_MEASURE_BYTES / kern->size;
+  double sums[8] = {0}, best[2] = {INFINITY, INFINITY};
+  for (int r = 0; r < 6; r++) {
+    double t = eini_clock_now(now);
+    k->along(1, 0, 0, n, r % 2 ? EINI_PAGE_BYTES : 0, mem, sums);
+    t = eini_clock_now(now) - t;
+    if (t > 0) best[r % 2] = fmin(best[r % 2], t);
+  }
+  return best[1] < best[0] ? 4 : 1;
+}
+
 #if EINI_CPU_AMX
 // The same of tiles: four sums, each of 16 x 16 elements, of `deep` products a step.
 EINI_TAMX static double eini_measure_tiles(const eini_clock *now, int bf16, int deep) {
@@ -14148,6 +14169,7 @@ static void eini_cpu_measure(const eini_rated *m, const eini_clock *now, char *m
   r->flops_f32 = eini_measure_peak(now, p->f32, p->bytes > 0 ? p->bytes / 4 : 1);
   eini_measure_dots(m, now, r);
   r->stream_bytes = eini_measure_past(m, now, r, mem) * m->is.l3s;
+  r->pages = eini_measure_pages(m, now, mem);
 }
 
 // ================================================================================================
@@ -14195,6 +14217,7 @@ static const eini_rated *eini_cpu_rated(void *user, const ein_rates *r, eini_rat
   room->l3_store = eini_cpu_store_bw(room->l3_bw, r->copy_bw[EIN_L3]);
   room->l2_store = eini_cpu_store_bw(room->l2_bw, r->copy_bw[EIN_L2]);
   eini_cpu_take(&room->past, r->stream_bytes / room->is.l3s);
+  eini_cpu_take(&room->pages, r->pages);
   return room;
 }
 

@@ -28,7 +28,8 @@ static const eini_rate_field eini_rate_fields[] = {
     EINI_RATE(hz, 1, 0, 1e3, 1e17), EINI_RATE_TIME(call), EINI_RATE_TIME(start),
     EINI_RATE(cache_bytes, EIN_MEMORY, 0, 1, 1e15), EINI_RATE(fast_bytes, 1, 1, 1, 1e15),
     EINI_RATE(away, 16, 0, 1, 1e17),
-    EINI_RATE(stream_bytes, 1, 2, 1, 1e17), EINI_RATE(fused, 1, 2, 1, 1e15)};
+    EINI_RATE(stream_bytes, 1, 2, 1, 1e17), EINI_RATE(pages, 1, 0, 1, 64),
+    EINI_RATE(fused, 1, 2, 1, 1e15)};
 #undef EINI_RATE
 #undef EINI_RATE_TIME
 

@@ -252,6 +252,7 @@ typedef struct ein_rates {
   double call;                     // seconds of a call of a plan that has one thing to do
   double start;                    // seconds until all threads have begun and ended doing nothing
   double stream_bytes;             // of an output from which it is faster past the caches
+  double pages;                    // that are read together where that is fastest, of long runs
   double away[16];                 // of who has own memory: copies, bytes to it, what it will; 1/s
   int threads;                     // that all_.. and start are of
   char machine[96];                // processor, instruction set, caches; "": not known

@@ -166,7 +166,7 @@ static const ein_kernels naive_kernels = {
     "naive", NULL, naive_contract_plan, naive_contract_run, naive_copy_plan, naive_copy_run,
     naive_chunk, NULL, maps_plan, maps_run, naive_stream, 64,
     {1e10, 1e10, 0, 0, {0, 0, 0, 1e7}, {0, 0, 0, 1e7}, {0, 0, 0}, 512, 0, 0, {0}, {0}, {0}, {0},
-     0, 0, 0, {0}, 0, ""},
+     0, 0, 0, 0, {0}, 0, ""},
     NULL, NULL, NULL, NULL, NULL, 0, 0, 0};
 
 // A provider that promises least seconds for what another one can do, in one of the ways that the

@@ -638,7 +638,7 @@ int main(int argc, char **argv) {
   cpu.hz = 4e9, cpu.peak_f64 = 100e9, cpu.peak_f32 = 200e9;
   cpu.read_bw = 20e9, cpu.copy_bw = 25e9, cpu.l2_bw = 100e9, cpu.l3_bw = 40e9;
   cpu.l2_store = 50e9, cpu.l3_store = 40e9;
-  cpu.call = 1e-8, cpu.past = 4e6;
+  cpu.call = 1e-8, cpu.past = 4e6, cpu.pages = 1;
   if (test_predicted(&cpu)) return 1;
   for (int64_t i = 0; i < count; i++) {
     test_case t;

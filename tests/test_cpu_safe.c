@@ -55,6 +55,7 @@ static void draw_rates(const ein_cpu *cpu, ein_rates *r) {
     *each[i] = 1e12 * exp((double)draw(-400, 400) / 100.0);
   r->call = 6e-8;
   r->stream_bytes = chance(50) ? 512 : 1e6;
+  r->pages = chance(50) ? 1 : 4;
   r->fast_bytes = 16384;  // products of two spill it: one pass is worth its while
 }
 
@@ -96,6 +97,7 @@ static const kind shapes[] = {
     {"aab->ba", NULL, NULL, {1, 1}, {90, 300}},
     {"abc->ac", NULL, NULL, {1, 1, 1}, {40, 40, 90}},                     // sums, across
     {"abc->b", NULL, NULL, {1, 1, 1}, {40, 40, 90}},
+    {"abc->a", NULL, NULL, {1, 1, 1}, {9, 90, 90}},                       // pages together
     {"abc->", NULL, "max", {1, 1, 1}, {40, 40, 90}},
     {"abc->ab", NULL, "min", {1, 1, 1}, {40, 40, 90}},
     {"ab,ab->ab", "x0*2-x1", NULL, {1, 1}, {90, 900}},                    // chunks, rows, streams

@@ -9,7 +9,7 @@ typedef struct rate_list {
   int n;
 } rate_list;
 
-enum { RATE_LISTS = 18 };
+enum { RATE_LISTS = 19 };
 
 // All numbers of rates, by the names of ein_rates, in its units.
 static void rate_lists(const ein_rates *r, rate_list *list) {
@@ -22,6 +22,7 @@ static void rate_lists(const ein_rates *r, rate_list *list) {
       {"gemm_f32", r->gemm_f32, EIN_GEMMS}, {"hz", &r->hz, 1}, {"call", &r->call, 1},
       {"start", &r->start, 1}, {"cache_bytes", r->cache_bytes, EIN_MEMORY},
       {"fast_bytes", &r->fast_bytes, 1}, {"stream_bytes", &r->stream_bytes, 1},
+      {"pages", &r->pages, 1},
       {"away", r->away, (int)(sizeof r->away / sizeof *r->away)},
       {"fused", &r->fused, 1}};
   memcpy(list, all, sizeof all);
@@ -60,8 +61,9 @@ static void put_rates(const ein_rates *r) {
   for (int i = 0; i < EIN_GEMMS; i++) printf(" %7d", EIN_GEMM_LEAST << i);
   put_curve("\n                       f64", r->gemm_f64, EIN_GEMMS);
   put_curve("\n                       f32", r->gemm_f32, EIN_GEMMS);
-  printf("\n  a call %.3g us, starting threads %.3g us, past the caches from %.3g MiB on\n",
-         r->call * 1e6, r->start * 1e6, r->stream_bytes / 1048576);
+  printf("\n  a call %.3g us, starting threads %.3g us, past the caches from %.3g MiB on, "
+         "pages together %.0f\n",
+         r->call * 1e6, r->start * 1e6, r->stream_bytes / 1048576, r->pages);
 }
 
 static int command_calibrate(void) {

@@ -178,20 +178,16 @@ EINI_VAT EINI_INLINE void EINI_FN(dir_even)(const eini_dir_even *d, const int R)
 EINI_VAT static void EINI_FN(dir_even_far)(const eini_dir_even *d) { EINI_FN(dir_even)(d, 1); }
 EINI_VAT static void EINI_FN(dir_even_near)(const eini_dir_even *d) { EINI_FN(dir_even)(d, 4); }
 
-// One long dot product: eight sums. far: it comes from memory, and is read four pages at a time;
-// of what is shorter some lines of one operand, then as many of the other, are asked for at once.
-// Read in turn, rows of memory that share a bank would close one another.
+// One long dot product: eight sums. far: it comes from memory, and some lines of one operand, then
+// as many of the other, are asked for at once. Read in turn, rows of memory that share a bank would
+// close one another.
 #define EINI_DIR_ZERO(i) u[i] = zero;
 #define EINI_DIR_DOT8(i) \
   u[i] = EINI_VFMA(EINI_VLOAD(a + l + i * EINI_VW), EINI_VLOAD(x + l + i * EINI_VW), u[i]);
-#define EINI_DIR_DOTP(i)                                                                     \
-  u[i] = EINI_VFMA(EINI_VLOAD(a + l + i % 4 * page + i / 4 * EINI_VW),                       \
-                   EINI_VLOAD(x + l + i % 4 * page + i / 4 * EINI_VW), u[i]);
 #define EINI_DIR_FETCH8(i) EINI_FETCH((const char *)(a + l + i * EINI_VW) + ahead);
 EINI_VAT EINI_INLINE void EINI_FN(dir_long)(const eini_dir_dots *d, const int far) {
   const int64_t burst = 512 / EINI_VBYTES;  // a multiple of eight vectors
   const int64_t len = d->len, ahead = d->ahead, ask = far ? burst : 8 * EINI_VW;
-  const int64_t page = EINI_PAGE_BYTES / EINI_VBYTES;
   const EINI_V zero = EINI_VSET(0);
   EINI_V u[8];
   EINI_FIRST(8, EINI_DIR_ZERO)
@@ -199,8 +195,6 @@ EINI_VAT EINI_INLINE void EINI_FN(dir_long)(const eini_dir_dots *d, const int fa
     const EINI_VU *a = (const EINI_VU *)d->a + d->row[0] + d->run[r];
     const EINI_VU *x = (const EINI_VU *)d->x + r * d->xrun;
     int64_t l = 0;
-    for (; far && l + 4 * page <= len; l += 3 * page)
-      for (const int64_t end = l + page; l < end; l += 2 * EINI_VW) { EINI_FIRST(8, EINI_DIR_DOTP) }
     while (l + ask <= len) {
       if (far) {
         for (int64_t i = 0; i < 512; i += 64) EINI_FETCH((const char *)(a + l) + i);
@@ -225,7 +219,6 @@ EINI_VAT EINI_INLINE void EINI_FN(dir_long)(const eini_dir_dots *d, const int fa
   EINI_VSTORE((EINI_VU *)d->sums, EINI_VADD(even, odd));
 }
 #undef EINI_DIR_FETCH8
-#undef EINI_DIR_DOTP
 #undef EINI_DIR_DOT8
 #undef EINI_DIR_DOTM
 #undef EINI_DIR_DOT

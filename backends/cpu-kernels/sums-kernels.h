@@ -9,12 +9,13 @@ EINI_VAT EINI_INLINE EINI_V EINI_FN(sums_op)(const int op, EINI_V x, EINI_V y) {
 }
 
 // The other chains of an extremum start with the first one's vector, and its last vector is a whole
-// one: some of it is seen twice. Long runs are read four pages at a time: what is read ahead by the
-// machine itself stays within a page.
+// one: some of it is seen twice. Long runs may be read four pages at a time: on some machines what is
+// read ahead stays within a page.
 EINI_VAT EINI_INLINE void EINI_FN(sums_along)(const int op, int64_t runs, int64_t step, int64_t to,
-                                              int64_t len, const void *xp, void *sums) {
+                                              int64_t len, int64_t apart, const void *xp,
+                                              void *sums) {
   const EINI_V zero = EINI_VSET(0);
-  const int64_t page = EINI_PAGE_BYTES / EINI_VBYTES;
+  const int64_t page = apart > 0 ? apart / EINI_VBYTES : len;
   const EINI_VU *x = (const EINI_VU *)xp;
   EINI_VU *y = (EINI_VU *)sums;
   for (int64_t r = 0; r < runs; r++, x += step, y += to) {
@@ -97,21 +98,21 @@ EINI_VAT EINI_INLINE void EINI_FN(sums_end)(const int op, int64_t n, int along, 
 
 EINI_UNUSED
 EINI_VAT static void EINI_FN(sums_along_sum)(int64_t runs, int64_t step, int64_t to, int64_t len,
-                                             const void *x, void *y) {
-  EINI_FN(sums_along)(0, runs, step, to, len, x, y);
+                                             int64_t page, const void *x, void *y) {
+  EINI_FN(sums_along)(0, runs, step, to, len, page, x, y);
 }
 EINI_VAT static void EINI_FN(sums_down_sum)(int64_t runs, int64_t step, int64_t to, int64_t len,
-                                            const void *x, void *y) {
-  (void)to;
+                                            int64_t page, const void *x, void *y) {
+  (void)to, (void)page;
   EINI_FN(sums_down)(0, runs, step, len, x, y);
 }
 EINI_VAT static void EINI_FN(sums_along_max)(int64_t runs, int64_t step, int64_t to, int64_t len,
-                                             const void *x, void *y) {
-  EINI_FN(sums_along)(1, runs, step, to, len, x, y);
+                                             int64_t page, const void *x, void *y) {
+  EINI_FN(sums_along)(1, runs, step, to, len, page, x, y);
 }
 EINI_VAT static void EINI_FN(sums_down_max)(int64_t runs, int64_t step, int64_t to, int64_t len,
-                                            const void *x, void *y) {
-  (void)to;
+                                            int64_t page, const void *x, void *y) {
+  (void)to, (void)page;
   EINI_FN(sums_down)(1, runs, step, len, x, y);
 }
 EINI_VAT static void EINI_FN(sums_end_max)(int64_t n, int along, void *s, const void *one,
@@ -119,12 +120,12 @@ EINI_VAT static void EINI_FN(sums_end_max)(int64_t n, int along, void *s, const 
   EINI_FN(sums_end)(1, n, along, s, one, y);
 }
 EINI_VAT static void EINI_FN(sums_along_min)(int64_t runs, int64_t step, int64_t to, int64_t len,
-                                             const void *x, void *y) {
-  EINI_FN(sums_along)(2, runs, step, to, len, x, y);
+                                             int64_t page, const void *x, void *y) {
+  EINI_FN(sums_along)(2, runs, step, to, len, page, x, y);
 }
 EINI_VAT static void EINI_FN(sums_down_min)(int64_t runs, int64_t step, int64_t to, int64_t len,
-                                            const void *x, void *y) {
-  (void)to;
+                                            int64_t page, const void *x, void *y) {
+  (void)to, (void)page;
   EINI_FN(sums_down)(2, runs, step, len, x, y);
 }
 EINI_VAT static void EINI_FN(sums_end_min)(int64_t n, int along, void *s, const void *one,

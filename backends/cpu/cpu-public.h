@@ -43,6 +43,7 @@ static const eini_rated *eini_cpu_rated(void *user, const ein_rates *r, eini_rat
   room->l3_store = eini_cpu_store_bw(room->l3_bw, r->copy_bw[EIN_L3]);
   room->l2_store = eini_cpu_store_bw(room->l2_bw, r->copy_bw[EIN_L2]);
   eini_cpu_take(&room->past, r->stream_bytes / room->is.l3s);
+  eini_cpu_take(&room->pages, r->pages);
   return room;
 }
 

@@ -142,6 +142,7 @@ typedef struct eini_rated {
   double l2_store, l3_store;   // of bytes written there: a copy's time beyond what reading takes
   double call;                 // seconds of fixed cost of one run
   double past;                 // bytes of an output from which it goes past one last-level cache
+  double pages;                // that are read together, of long runs
 } eini_rated;
 
 // Whether a working set of so many bytes, of all threads, is more than the last-level caches keep.

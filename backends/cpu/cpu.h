@@ -316,6 +316,7 @@ static void eini_cpu_defaults(eini_rated *m) {
   m->read_bw = 20e9;
   m->copy_bw = 24e9;
   m->call = 100e-9;
+  m->pages = 1;
   m->past = (double)(eini_min64(m->is.l3, EINI_L3_SHARE) * m->is.width) / 2 / m->is.l3s;
 }
 

@@ -1,7 +1,7 @@
 // ================================================================================================
 // >>measure  what only this backend can measure
-// Cycles, arithmetic of an instruction set, and from which size on transposes are faster past the
-// caches. The best of several short runs each.
+// Cycles, arithmetic of an instruction set, from which size on transposes are faster past the
+// caches, and whether pages are read together. The best of several short runs each.
 // ================================================================================================
 
 typedef struct eini_clock {
@@ -147,6 +147,21 @@ static double eini_measure_past(const eini_rated *m, const eini_clock *now, cons
   return fmax(from, eini_measure_stays(r));
 }
 
+// How many pages of long runs are read together where that is fastest: one, or four.
+static double eini_measure_pages(const eini_rated *m, const eini_clock *now, const char *mem) {
+  const eini_dir_kern *kern = eini_dir_kern_of(m->is.isa, EIN_F64);
+  const eini_dir_sums_kern *k = eini_dir_sums_kern_of(kern, EIN_PAIR_SUM_MUL);
+  const int64_t n = (int64_t)EINI_MEASURE_BYTES / kern->size;
+  double sums[8] = {0}, best[2] = {INFINITY, INFINITY};
+  for (int r = 0; r < 6; r++) {
+    double t = eini_clock_now(now);
+    k->along(1, 0, 0, n, r % 2 ? EINI_PAGE_BYTES : 0, mem, sums);
+    t = eini_clock_now(now) - t;
+    if (t > 0) best[r % 2] = fmin(best[r % 2], t);
+  }
+  return best[1] < best[0] ? 4 : 1;
+}
+
 #if EINI_CPU_AMX
 // The same of tiles: four sums, each of 16 x 16 elements, of `deep` products a step.
 EINI_TAMX static double eini_measure_tiles(const eini_clock *now, int bf16, int deep) {
@@ -250,4 +265,5 @@ static void eini_cpu_measure(const eini_rated *m, const eini_clock *now, char *m
   r->flops_f32 = eini_measure_peak(now, p->f32, p->bytes > 0 ? p->bytes / 4 : 1);
   eini_measure_dots(m, now, r);
   r->stream_bytes = eini_measure_past(m, now, r, mem) * m->is.l3s;
+  r->pages = eini_measure_pages(m, now, mem);
 }

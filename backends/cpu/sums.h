@@ -6,9 +6,10 @@
 // ================================================================================================
 
 // Runs of len reals, step apart, are added to sums `to` apart: `along` to the lanes of one vector
-// each; `down` each real to its own sum, all runs to the same ones.
-typedef void (*eini_dir_sums_fn)(int64_t runs, int64_t step, int64_t to, int64_t len, const void *x,
-                             void *sums);
+// each; `down` each real to its own sum, all runs to the same ones. page: bytes of each of four
+// pages that are read together, or 0.
+typedef void (*eini_dir_sums_fn)(int64_t runs, int64_t step, int64_t to, int64_t len, int64_t page,
+                                 const void *x, void *sums);
 
 typedef struct eini_dir_sums_kern {
   eini_dir_sums_fn along, down;
@@ -69,6 +70,7 @@ typedef struct eini_dir_sums {
   int64_t spread;              //   or short ones: reals of them, each of which has a sum; or 0
   int64_t wide;                // reals of the sum of a row, in a block
   int64_t block, most;         // bytes of the sums of a block, and how many
+  int64_t page;                // see eini_dir_sums_fn
   char *sums;                  // their vectors, or reals, where runs are summed
   char *one;                   // the other side's number
 } eini_dir_sums;
@@ -154,7 +156,7 @@ static void eini_dir_sums_block(const eini_dir_sums *s, const char *x, int d, in
   char *y = s->sums;
   if (n > 1 && (s->along || loop[1].to == 0)) one = loop[first++];
   do {
-    add(one.extent, one.step, one.to, loop[0].extent, x, y);
+    add(one.extent, one.step, one.to, loop[0].extent, s->page, x, y);
     for (i = first; i < n; i++) {
       x += loop[i].step * size, y += loop[i].to * size;
       if (++at[i] < loop[i].extent) break;
@@ -196,7 +198,8 @@ static void eini_dir_sums_gather(const eini_dir_sums *s, int64_t n) {
   const eini_dir_job *j = &s->mv.j;
   eini_dir_sums_begin(s, s->mv.y, n);
   for (int64_t i = 0; i < n; i++)
-    s->kern->down(s->spread, 1, 0, 1, s->sums + i * s->spread * j->unit, s->mv.y + i * j->unit);
+    s->kern->down(s->spread, 1, 0, 1, 0, s->sums + i * s->spread * j->unit,
+                  s->mv.y + i * j->unit);
   eini_dir_sums_end(s, n, 0, s->mv.y, s->mv.y);
 }
 
@@ -206,10 +209,10 @@ static ein_status eini_dir_sums_run(const eini_cpu *cpu, const ein_contract *c,
   static const eini_dir_index none = {0, 1, {0}, {{0}}};
   eini_dir_sums s;
   eini_dir_job *j = &s.mv.j;
-  (void)choice;
   if (part->m[0] >= part->m[1] || part->n[0] >= part->n[1]) return EIN_OK;
   eini_dir_sums_init(&s, cpu, c, part);
   eini_dir_sums_carve(&s, (char *)scratch);
+  s.page = choice->state[0];
   const eini_dir_index *m = &j->x[s.mv.group];
   int d = 0;
   int64_t inner = m->size, chunk = 1;  // axes from d on lie in a block, and `chunk` of that before
@@ -269,6 +272,7 @@ static int eini_dir_sums_plan(const eini_rated *cpu, const ein_contract *c, int 
   choice->unit[0] = choice->grid[1] = choice->grid[2] = choice->unit[1] = choice->unit[2] = 1;
   choice->grid[0] = j->x[EINI_DIR_B].size;
   choice->scratch = eini_dir_sums_carve(&s, NULL);
+  choice->state[0] = cpu->pages > 1 ? EINI_PAGE_BYTES : 0;
   eini_dir_init(j, &cpu->is, c);
   eini_dir_grid(&j->x[s.mv.group], s.along ? 16 : 256, &choice->grid[g], &choice->unit[g]);
   seconds += batch * 5e-8 + all * 1e-9;
