@@ -4762,6 +4762,8 @@ typedef struct eini_steps {
   int64_t bytes;                   // of a row
   int64_t joined;                  // rows to one, of so many bytes each, or 0
   int64_t each;
+  const char *laid[EINI_ROW_REGS]; // a row that a register has so many times, or NULL
+  int64_t times[EINI_ROW_REGS];
   int near;                        // nothing is asked for ahead
   char *next[EINI_ROW_REGS + 1];   // streams at the row that comes next
   char *at[EINI_ROW_REGS + 1];     // .. at the row of the first track,
@@ -4822,7 +4824,14 @@ static int64_t eini_steps_size(const eini_steps *r) {
   return r->map->code->type == EIN_F32 ? 4 : 8;
 }
 
-// Operands are at the rows that are joined.
+// Does a register hold what was laid out until another row is?
+static int eini_steps_keeps(const ein_code *code, int load) {
+  for (int i = 0; i < code->nstep; i++)
+    if (i != load && code->step[i].dst == code->step[load].dst) return 0;
+  return 1;
+}
+
+// Operands are at the rows that are joined. One row for all of them is laid out once.
 static void eini_rows_lay(eini_steps *r) {
   const ein_map *m = r->map;
   const ein_code *code = m->code;
@@ -4834,8 +4843,14 @@ static void eini_rows_lay(eini_steps *r) {
     r->with[reg] = r->block + reg * r->pitch;
     const int along = eini_row_stride(m, o, m->n - 1) != 0;
     const int64_t by = eini_row_stride(m, o, m->n - 2) * size;
-    if (r->bytes >= r->whole && along && by == r->each) r->with[reg] = r->at[o];
-    else r->set->lay(r->joined, r->each, along, r->at[o], by, r->with[reg]);
+    if (r->bytes >= r->whole && along && by == r->each) {
+      r->with[reg] = r->at[o];
+      continue;
+    }
+    if (by == 0 && r->laid[reg] == r->at[o] && r->times[reg] >= r->joined) continue;
+    r->set->lay(r->joined, r->each, along, r->at[o], by, r->with[reg]);
+    r->laid[reg] = by == 0 && eini_steps_keeps(code, i) ? r->at[o] : NULL;
+    r->times[reg] = r->joined;
   }
 }
 
@@ -5148,6 +5163,7 @@ static void eini_rows_join(eini_steps *r, int64_t *index, int stream) {
   const ein_map *m = r->map;
   r->each = r->bytes;
   r->joined = r->tracks = 1;
+  memset(r->laid, 0, sizeof r->laid);
   eini_steps_make(r);
   for (int more = 1; more;) {
     r->joined = !eini_rows_joins(m) ? 1
@@ -7562,25 +7578,13 @@ static void eini_gett_box_k(const eini_cpu *cpu, eini_gett_sketch *p, int64_t k)
   p->rows = kit->head + eini_gett_rows(kit, p->nk);
 }
 
-static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p) {
+// The box of V of at most most_v positions, of a sum of k over all_u columns.
+static void eini_gett_box_v(eini_gett_sketch *p, int64_t most_v, int64_t k, int64_t all_u) {
   const eini_gett_kit *kit = &p->kit;
   const int64_t size = kit->size, line = eini_max64(128 / size, 1);
-  const int64_t k = eini_gett_product(p->kx->n, p->kx->extent);
-  const int64_t all_v = eini_gett_product(p->vx->n, p->vx->extent);
-  const int64_t all_u = eini_gett_product(p->ux->n, p->ux->extent);
-  eini_gett_box_k(cpu, p, k);
-  p->keep = !p->direct && p->nk < k;
-  // Where V comes from memory the next box waits in the cache too.
-  p->ahead = p->v->nop == 1 && ein_dtype_size(p->v->dtype[0]) == (size_t)size && !p->far &&
-             all_v * k * size > cpu->l2 * 2;
-  const int64_t room = (p->ahead ? cpu->l2 / 8 * 3 : cpu->l2 / 4 * 3) / (p->rows * size);
   const int64_t unit_v = eini_max64(p->pad, kit->gv);
-  const int64_t kept = eini_gett_tiled(kit) ? 4 * EINI_GETT_KEPT : EINI_GETT_KEPT;
-  int64_t most_v = eini_max64(p->keep ? eini_min64(room, kept) : room, 4 * kit->w);
-  most_v = eini_gett_even_share(all_v, most_v, p->shares[1], unit_v);
   const int za = eini_gett_unit_axis(p->v, p->v->row, p->vx);
   const int64_t *run_v = p->v->nop > 0 ? p->v->row[0] : NULL;
-  const int64_t *run_u = p->u->nop > 0 ? p->u->row[0] : NULL;
   // More of the side with more traffic: what is read or what is written.
   // Runs of the output that end within lines stay whole.
   const int64_t row = p->vx->n > 0 ? p->vx->extent[p->vx->n - 1] : 1;
@@ -7597,8 +7601,31 @@ static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p) {
     some = eini_max64(some, p->vx->extent[za]);
   eini_gett_fit(p->vx->n, p->vx->extent, run_v, p->box_v, most_v, read_more ? za : p->vx->n - 1,
                 read_more ? p->vx->n - 1 : za, some, unit_v);
+  if (p->vx->n > 0 && p->box_v[p->vx->n - 1] < vector)  // less of a vector than there is
+    eini_gett_fit(p->vx->n, p->vx->extent, run_v, p->box_v, most_v, p->vx->n - 1, za, vector,
+                  unit_v);
   eini_gett_whole(p->vx->n, p->vx->extent, p->box_v, kit->nv * kit->w, kit->gv, unit_v,
                   8 * p->shares[1]);
+}
+
+static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p) {
+  const eini_gett_kit *kit = &p->kit;
+  const int64_t size = kit->size, line = eini_max64(128 / size, 1);
+  const int64_t k = eini_gett_product(p->kx->n, p->kx->extent);
+  const int64_t all_v = eini_gett_product(p->vx->n, p->vx->extent);
+  const int64_t all_u = eini_gett_product(p->ux->n, p->ux->extent);
+  eini_gett_box_k(cpu, p, k);
+  p->keep = !p->direct && p->nk < k;
+  // Where V comes from memory the next box waits in the cache too.
+  p->ahead = p->v->nop == 1 && ein_dtype_size(p->v->dtype[0]) == (size_t)size && !p->far &&
+             all_v * k * size > cpu->l2 * 2;
+  const int64_t room = (p->ahead ? cpu->l2 / 8 * 3 : cpu->l2 / 4 * 3) / (p->rows * size);
+  const int64_t unit_v = eini_max64(p->pad, kit->gv);
+  const int64_t kept = eini_gett_tiled(kit) ? 4 * EINI_GETT_KEPT : EINI_GETT_KEPT;
+  int64_t most_v = eini_max64(p->keep ? eini_min64(room, kept) : room, 4 * kit->w);
+  most_v = eini_gett_even_share(all_v, most_v, p->shares[1], unit_v);
+  const int64_t *run_u = p->u->nop > 0 ? p->u->row[0] : NULL;
+  eini_gett_box_v(p, most_v, k, all_u);
   const int64_t run = p->vx->n > 0 ? p->box_v[p->vx->n - 1] : 1;
   p->nv = eini_gett_product(p->vx->n, p->box_v) / run * eini_up(run, p->pad);
   p->nv = eini_up(p->nv, eini_max64(kit->gv, kit->w));
@@ -7828,13 +7855,21 @@ static double eini_gett_cycles(const eini_gett_kit *kit, const ein_side *s, int 
 #define EINI_GETT_BUFFER_CYCLES 0.7
 #define EINI_GETT_LEAVE_CYCLES 0.21
 
+// Positions of V for one of its elements: runs of a box are filled up to whole granules of it.
+static double eini_gett_padded(const eini_gett_sketch *p) {
+  const int n = p->vx->n;
+  if (n == 0) return 1;
+  const int64_t run = p->vx->extent[n - 1], box = p->box_v[n - 1];
+  return (double)(run / box * eini_up(box, p->pad) + eini_up(run % box, p->pad)) / (double)run;
+}
+
 // All of them for b problems of v by u elements. (Tables stay while boxes have one shape.)
 static double eini_gett_around(const eini_gett_sketch *p, double b, double v, double u,
                                double again_v, double blocks_k) {
   const int n = p->vx->n;
   const int64_t w = p->kit.w, run = n == 0 ? 1 : p->pad == 1 ? eini_gett_run_of(p->vx, p->out_v)
                                                              : p->vx->extent[n - 1];
-  const double runs = v / (double)run, places = runs * (double)eini_up(run, p->pad);
+  const double runs = v / (double)run, places = v * eini_gett_padded(p);
   const int64_t next = eini_least_step(p->ux->n, p->ux->extent, p->out_u, INT64_MAX);
   const int whole = runs <= 1 && next == run && (double)p->sub >= v;
   const double tiles = ceil(places / (double)p->lanes) * ceil(u / (double)p->kit.nu);
@@ -7884,7 +7919,7 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
   const double k = (double)eini_gett_product(p->kx->n, p->kx->extent);
   const double size = (double)p->kit.size, out_size = (double)ein_dtype_size(c->out_dtype);
   const double out = b * v * u * out_size / (share[0] * share[1] * share[2]);
-  const double wide = (double)eini_up((int64_t)v, p->kit.w);
+  const double wide = (double)eini_up((int64_t)(v * eini_gett_padded(p)), p->kit.w);
   const double high = u < 4 ? u + (4 - u) * 0.7 : u;
   const double blocks_u = ceil(u / (double)p->nu), blocks_k = ceil(k / (double)p->nk);
   double t = b * wide * high * k / eini_gett_peak(cpu, c->type, c->pair, &p->kit);
@@ -10446,7 +10481,7 @@ static double eini_dir_threads(const ein_choice *choice, int width) {
 }
 
 // Of several vectors by rows: what dot products take, which wait for what they load, and adding up
-// those of four rows; vectors that the first cache does not keep come from the second for each four.
+// those of four rows; vectors that the first cache does not keep come from the second for each.
 static double eini_dir_mv_several_rows(const eini_dir_mv *v, const eini_rated *cpu, double read) {
   const double lanes = v->j.kern->lanes, rows = ceil((double)v->j.x[v->group].size / 4);
   const double some = (double)v->j.x[EINI_DIR_B].size * (double)v->vectors * rows;

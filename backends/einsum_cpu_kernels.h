@@ -994,8 +994,8 @@ EINI_VAT EINI_INLINE EINI_V EINI_FN(sums_op)(const int op, EINI_V x, EINI_V y) {
 }
 
 // The other chains of an extremum start with the first one's vector, and its last vector is a whole
-// one: some of it is seen twice. Long runs may be read four pages at a time: on some machines what is
-// read ahead stays within a page.
+// one: some of it is seen twice. Long runs may be read four pages at a time: on some machines what
+// is read ahead stays within a page.
 EINI_VAT EINI_INLINE void EINI_FN(sums_along)(const int op, int64_t runs, int64_t step, int64_t to,
                                               int64_t len, int64_t apart, const void *xp,
                                               void *sums) {

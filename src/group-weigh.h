@@ -56,8 +56,8 @@ typedef struct eini_weighed {
   double parts;                // threads that share them
 } eini_weighed;
 
-// Adds the seconds of unit u, of its blocks where it is one of the group gr, which may be NULL. What
-// is weighed is not what a variant was asked for: the plan is the one that it would be without.
+// Adds the seconds of unit u, of its blocks where it is one of the group gr, which may be NULL. A
+// variant that was asked for does not weigh: the plan is the one that it would be without.
 static ein_status eini_unit_seconds(const eini_lowering *lo, const eini_weighed *gr,
                                     const eini_unit *unit, int u, double *seconds) {
   const eini_arena_at graph = eini_arena_mark(&lo->g->arena);  // lo->a is the caller's scratch

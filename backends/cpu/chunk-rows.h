@@ -119,6 +119,8 @@ typedef struct eini_steps {
   int64_t bytes;                   // of a row
   int64_t joined;                  // rows to one, of so many bytes each, or 0
   int64_t each;
+  const char *laid[EINI_ROW_REGS]; // a row that a register has so many times, or NULL
+  int64_t times[EINI_ROW_REGS];
   int near;                        // nothing is asked for ahead
   char *next[EINI_ROW_REGS + 1];   // streams at the row that comes next
   char *at[EINI_ROW_REGS + 1];     // .. at the row of the first track,
@@ -179,7 +181,14 @@ static int64_t eini_steps_size(const eini_steps *r) {
   return r->map->code->type == EIN_F32 ? 4 : 8;
 }
 
-// Operands are at the rows that are joined.
+// Does a register hold what was laid out until another row is?
+static int eini_steps_keeps(const ein_code *code, int load) {
+  for (int i = 0; i < code->nstep; i++)
+    if (i != load && code->step[i].dst == code->step[load].dst) return 0;
+  return 1;
+}
+
+// Operands are at the rows that are joined. One row for all of them is laid out once.
 static void eini_rows_lay(eini_steps *r) {
   const ein_map *m = r->map;
   const ein_code *code = m->code;
@@ -191,8 +200,14 @@ static void eini_rows_lay(eini_steps *r) {
     r->with[reg] = r->block + reg * r->pitch;
     const int along = eini_row_stride(m, o, m->n - 1) != 0;
     const int64_t by = eini_row_stride(m, o, m->n - 2) * size;
-    if (r->bytes >= r->whole && along && by == r->each) r->with[reg] = r->at[o];
-    else r->set->lay(r->joined, r->each, along, r->at[o], by, r->with[reg]);
+    if (r->bytes >= r->whole && along && by == r->each) {
+      r->with[reg] = r->at[o];
+      continue;
+    }
+    if (by == 0 && r->laid[reg] == r->at[o] && r->times[reg] >= r->joined) continue;
+    r->set->lay(r->joined, r->each, along, r->at[o], by, r->with[reg]);
+    r->laid[reg] = by == 0 && eini_steps_keeps(code, i) ? r->at[o] : NULL;
+    r->times[reg] = r->joined;
   }
 }
 

@@ -85,13 +85,21 @@ static double eini_gett_cycles(const eini_gett_kit *kit, const ein_side *s, int 
 #define EINI_GETT_BUFFER_CYCLES 0.7
 #define EINI_GETT_LEAVE_CYCLES 0.21
 
+// Positions of V for one of its elements: runs of a box are filled up to whole granules of it.
+static double eini_gett_padded(const eini_gett_sketch *p) {
+  const int n = p->vx->n;
+  if (n == 0) return 1;
+  const int64_t run = p->vx->extent[n - 1], box = p->box_v[n - 1];
+  return (double)(run / box * eini_up(box, p->pad) + eini_up(run % box, p->pad)) / (double)run;
+}
+
 // All of them for b problems of v by u elements. (Tables stay while boxes have one shape.)
 static double eini_gett_around(const eini_gett_sketch *p, double b, double v, double u,
                                double again_v, double blocks_k) {
   const int n = p->vx->n;
   const int64_t w = p->kit.w, run = n == 0 ? 1 : p->pad == 1 ? eini_gett_run_of(p->vx, p->out_v)
                                                              : p->vx->extent[n - 1];
-  const double runs = v / (double)run, places = runs * (double)eini_up(run, p->pad);
+  const double runs = v / (double)run, places = v * eini_gett_padded(p);
   const int64_t next = eini_least_step(p->ux->n, p->ux->extent, p->out_u, INT64_MAX);
   const int whole = runs <= 1 && next == run && (double)p->sub >= v;
   const double tiles = ceil(places / (double)p->lanes) * ceil(u / (double)p->kit.nu);
@@ -141,7 +149,7 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
   const double k = (double)eini_gett_product(p->kx->n, p->kx->extent);
   const double size = (double)p->kit.size, out_size = (double)ein_dtype_size(c->out_dtype);
   const double out = b * v * u * out_size / (share[0] * share[1] * share[2]);
-  const double wide = (double)eini_up((int64_t)v, p->kit.w);
+  const double wide = (double)eini_up((int64_t)(v * eini_gett_padded(p)), p->kit.w);
   const double high = u < 4 ? u + (4 - u) * 0.7 : u;
   const double blocks_u = ceil(u / (double)p->nu), blocks_k = ceil(k / (double)p->nk);
   double t = b * wide * high * k / eini_gett_peak(cpu, c->type, c->pair, &p->kit);

@@ -218,25 +218,13 @@ static void eini_gett_box_k(const eini_cpu *cpu, eini_gett_sketch *p, int64_t k)
   p->rows = kit->head + eini_gett_rows(kit, p->nk);
 }
 
-static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p) {
+// The box of V of at most most_v positions, of a sum of k over all_u columns.
+static void eini_gett_box_v(eini_gett_sketch *p, int64_t most_v, int64_t k, int64_t all_u) {
   const eini_gett_kit *kit = &p->kit;
   const int64_t size = kit->size, line = eini_max64(128 / size, 1);
-  const int64_t k = eini_gett_product(p->kx->n, p->kx->extent);
-  const int64_t all_v = eini_gett_product(p->vx->n, p->vx->extent);
-  const int64_t all_u = eini_gett_product(p->ux->n, p->ux->extent);
-  eini_gett_box_k(cpu, p, k);
-  p->keep = !p->direct && p->nk < k;
-  // Where V comes from memory the next box waits in the cache too.
-  p->ahead = p->v->nop == 1 && ein_dtype_size(p->v->dtype[0]) == (size_t)size && !p->far &&
-             all_v * k * size > cpu->l2 * 2;
-  const int64_t room = (p->ahead ? cpu->l2 / 8 * 3 : cpu->l2 / 4 * 3) / (p->rows * size);
   const int64_t unit_v = eini_max64(p->pad, kit->gv);
-  const int64_t kept = eini_gett_tiled(kit) ? 4 * EINI_GETT_KEPT : EINI_GETT_KEPT;
-  int64_t most_v = eini_max64(p->keep ? eini_min64(room, kept) : room, 4 * kit->w);
-  most_v = eini_gett_even_share(all_v, most_v, p->shares[1], unit_v);
   const int za = eini_gett_unit_axis(p->v, p->v->row, p->vx);
   const int64_t *run_v = p->v->nop > 0 ? p->v->row[0] : NULL;
-  const int64_t *run_u = p->u->nop > 0 ? p->u->row[0] : NULL;
   // More of the side with more traffic: what is read or what is written.
   // Runs of the output that end within lines stay whole.
   const int64_t row = p->vx->n > 0 ? p->vx->extent[p->vx->n - 1] : 1;
@@ -253,8 +241,31 @@ static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p) {
     some = eini_max64(some, p->vx->extent[za]);
   eini_gett_fit(p->vx->n, p->vx->extent, run_v, p->box_v, most_v, read_more ? za : p->vx->n - 1,
                 read_more ? p->vx->n - 1 : za, some, unit_v);
+  if (p->vx->n > 0 && p->box_v[p->vx->n - 1] < vector)  // less of a vector than there is
+    eini_gett_fit(p->vx->n, p->vx->extent, run_v, p->box_v, most_v, p->vx->n - 1, za, vector,
+                  unit_v);
   eini_gett_whole(p->vx->n, p->vx->extent, p->box_v, kit->nv * kit->w, kit->gv, unit_v,
                   8 * p->shares[1]);
+}
+
+static void eini_gett_boxes(const eini_cpu *cpu, eini_gett_sketch *p) {
+  const eini_gett_kit *kit = &p->kit;
+  const int64_t size = kit->size, line = eini_max64(128 / size, 1);
+  const int64_t k = eini_gett_product(p->kx->n, p->kx->extent);
+  const int64_t all_v = eini_gett_product(p->vx->n, p->vx->extent);
+  const int64_t all_u = eini_gett_product(p->ux->n, p->ux->extent);
+  eini_gett_box_k(cpu, p, k);
+  p->keep = !p->direct && p->nk < k;
+  // Where V comes from memory the next box waits in the cache too.
+  p->ahead = p->v->nop == 1 && ein_dtype_size(p->v->dtype[0]) == (size_t)size && !p->far &&
+             all_v * k * size > cpu->l2 * 2;
+  const int64_t room = (p->ahead ? cpu->l2 / 8 * 3 : cpu->l2 / 4 * 3) / (p->rows * size);
+  const int64_t unit_v = eini_max64(p->pad, kit->gv);
+  const int64_t kept = eini_gett_tiled(kit) ? 4 * EINI_GETT_KEPT : EINI_GETT_KEPT;
+  int64_t most_v = eini_max64(p->keep ? eini_min64(room, kept) : room, 4 * kit->w);
+  most_v = eini_gett_even_share(all_v, most_v, p->shares[1], unit_v);
+  const int64_t *run_u = p->u->nop > 0 ? p->u->row[0] : NULL;
+  eini_gett_box_v(p, most_v, k, all_u);
   const int64_t run = p->vx->n > 0 ? p->box_v[p->vx->n - 1] : 1;
   p->nv = eini_gett_product(p->vx->n, p->box_v) / run * eini_up(run, p->pad);
   p->nv = eini_up(p->nv, eini_max64(kit->gv, kit->w));

@@ -172,6 +172,7 @@ static void eini_rows_join(eini_steps *r, int64_t *index, int stream) {
   const ein_map *m = r->map;
   r->each = r->bytes;
   r->joined = r->tracks = 1;
+  memset(r->laid, 0, sizeof r->laid);
   eini_steps_make(r);
   for (int more = 1; more;) {
     r->joined = !eini_rows_joins(m) ? 1

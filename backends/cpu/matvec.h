@@ -351,7 +351,7 @@ static double eini_dir_threads(const ein_choice *choice, int width) {
 }
 
 // Of several vectors by rows: what dot products take, which wait for what they load, and adding up
-// those of four rows; vectors that the first cache does not keep come from the second for each four.
+// those of four rows; vectors that the first cache does not keep come from the second for each.
 static double eini_dir_mv_several_rows(const eini_dir_mv *v, const eini_rated *cpu, double read) {
   const double lanes = v->j.kern->lanes, rows = ceil((double)v->j.x[v->group].size / 4);
   const double some = (double)v->j.x[EINI_DIR_B].size * (double)v->vectors * rows;
