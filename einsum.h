@@ -20,8 +20,8 @@
 //
 // Manual: LEVELS, WORDS, DTYPES, NUMPY STRINGS, GRAPHS, FUNCTIONS AND FOLDS, FUNCTIONS AND MONOIDS
 // OF YOUR OWN, PROGRAMS, MACROS, GRADIENTS, BUDGETS, PLACES, COSTS, COST MODELS, METHODS,
-// CONSTRAINTS, MACHINES, SCHEDULES, VARIANTS, GROUPS, TUNING, BATCHES, DETERMINISM, THREADS,
-// BACKENDS, MEMORY, ERRORS, WHAT IT DOES NOT DO
+// CONSTRAINTS, MACHINES, SCHEDULES, VARIANTS, CONSTANT INPUTS, GROUPS, TUNING, BATCHES,
+// DETERMINISM, THREADS, BACKENDS, MEMORY, ERRORS, WHAT IT DOES NOT DO
 //
 //   declarations  >>config >>types >>api >>program-api >>decomp-api >>implementation
 //   foundation    >>util >>error >>dtype >>zspace >>ztensor
@@ -392,6 +392,13 @@
 // Names say what is done, not on which instruction set or how fast. Where no task has it, planning
 // fails with EIN_ERR_ARGUMENT, and the hint of ein_ctx_error names some. "any" asks for none; as
 // for others, ein_plan_variants lists what tasks have: portable copies and maps none.
+//
+// CONSTANT INPUTS
+// options.constant names weights, which every execution of a plan finds the same: x0, x1, .. of an
+// einsum, inputs of a graph. Kernels that pack one do so once, in memory of the plan
+// (ein_plan_info.kept_bytes); executions that bind another address pack for themselves. When data
+// change, call ein_plan_changed. Groups, batches, outputs that are stored past the caches, and
+// calls without a plan take no notice.
 //
 // GROUPS
 // Statements that follow each other run block by block where that is predicted to be faster: what
@@ -811,6 +818,7 @@ typedef struct ein_side {
   void *user;
   const ein_code *code;         // what fill_fn makes
   double whole;                 // bytes of the tensors that a group's loops take blocks of; else 0
+  int constant;                 // 1: its one operand is the same in every run
 } ein_side;
 
 #define EIN_POINTS 1024     // points of one call of fill_fn and emit_fn at most
@@ -854,6 +862,7 @@ typedef struct ein_contract {
   const ein_rates *rates;       // while planning: what to predict from; NULL: the provider's own
   const ein_scalar *param;      // when run: of code and store
   void *shared;                 // when run: memory of choice.shared; NULL: a part has none of it
+  void *kept;                   // when run: of choice.kept, as runs before left it; NULL: none
 } ein_contract;
 
 // A copy of elements of `size` bytes: 1, 2, 4, 8 or 16. Loops are merged; small steps of dst last.
@@ -902,6 +911,7 @@ typedef struct ein_choice {
   size_t scratch, away;         // bytes: per thread, aligned to 64 (of groups: of a block, in all);
                                 //   of the provider's own memory
   size_t shared, cleared;       // contract: that all parts share, and of them those that begin as 0
+  size_t kept;                  // contract: for what is made of constant sides; begins as 0, lasts
   int64_t grid[3], unit[3];     // contract: parts of batch, m and n for threads, width at most in
                                 //   all, at multiples of what; copy, map: grid[0] 1: never cut
   int batches;                  // 1: planned without a batch it may be run with one axis, same bits
@@ -1063,7 +1073,9 @@ typedef struct ein_options {
   size_t reserved;          // bytes of it that others take
   size_t *least;            // receives the least budget where one is too small; may be NULL
   const char *variant;      // how all tasks run that can: "cpu:gett direct", or the variant alone;
-} ein_options;              //   the others as predicted to be fastest (manual: VARIANTS)
+                            //   the others as predicted to be fastest (manual: VARIANTS)
+  const char *constant;     // inputs that hold the same in every execution of a plan: "x1", "W,B";
+} ein_options;              //   kernels may pack them once (manual: CONSTANT INPUTS)
 
 // D = alpha * fold(map(operands)) + beta * C. All-zero fields are the defaults.
 typedef struct ein_einsum_desc {
@@ -1135,6 +1147,7 @@ typedef struct ein_plan_info {
   int nregion, nloop;       //   regions of statements, and their sliced indices (ein_plan_loop)
   int64_t nslice;           //   slices that one run computes
   double repeated_flops;    //   of flops, those of statements computed again for every slice
+  size_t kept_bytes;        // of plan_bytes: for what is packed of constant inputs
 } ein_plan_info;
 
 typedef struct ein_loop_info {
@@ -1245,6 +1258,9 @@ EIN_API ein_status ein_plan_wait(const ein_plan *plan, ein_ticket ticket);
 // ones, as many as the workspace has room for (width times ein_plan_workspace: all; NULL: all).
 EIN_API ein_status ein_plan_execute_many(const ein_plan *plan, const ein_run *run, int64_t n,
                                          const int64_t *in_step, const int64_t *out_step);
+// Data of constant inputs (ein_options.constant) have changed: they are packed again when they are
+// next needed. No execution may be under way.
+EIN_API void ein_plan_changed(ein_plan *plan);
 EIN_API size_t ein_plan_workspace(const ein_plan *plan);  // bytes
 EIN_API ein_status ein_plan_info_get(const ein_plan *plan, ein_plan_info *info);
 // Input, output or param i of the plan; false (0) when there is none.
@@ -2204,6 +2220,16 @@ EINI_UNUSED static char *eini_strndup(eini_arena *a, const char *s, int64_t n) {
   char *p = EINI_NEW(a, char, n + 1);
   if (p != NULL && n > 0) memcpy(p, s, (size_t)n);
   return p;
+}
+
+// Is a name one of a list's, by comma?
+EINI_UNUSED static int eini_listed(const char *list, const char *name) {
+  const size_t n = strlen(name);
+  while (strncmp(list, name, n) != 0 || (list[n] != 0 && list[n] != ',')) {
+    list = strchr(list, ',');
+    if (list++ == NULL) return 0;
+  }
+  return 1;
 }
 
 // Bytes that are needed while steps [from, to] run; their place goes to *at.
@@ -14458,6 +14484,7 @@ typedef struct eini_task {
   const ein_kernels *kernels;  // who runs it; NULL: the portable kernels
   ein_choice choice;
   int parts;                   // a contraction's: tasks for threads
+  char *kept;                  //   addresses of its constant sides, then choice.kept bytes; or NULL
   const ein_kernels *stream;   // whose stream_fn stores the output, or NULL
   int ahead;                   // then 1 + the only operand as large, to be asked for ahead; 0: none
   int live;                    // loops of extent > 1, which come first
@@ -15296,6 +15323,7 @@ typedef struct eini_lowering {
   int along;                // 1 + the one of them that stays a loop by itself, or 0
   const char *local;        // per tensor: lives in the group only,
   const int64_t *shift;     //   and has a block with so many elements in front that are not there
+  const char *constant;     // inputs that are, as ein_options.constant; or NULL
   int unsplit;
   struct eini_wanted *wanted;  // the variant that was asked for, or NULL
   const ein_kernels *away;  // the provider whose memory is used, or NULL,
@@ -16500,6 +16528,35 @@ typedef struct eini_contract_job {
   eini_contract_room r;
 } eini_contract_job;
 
+// Bytes of what lasts of a contraction: its operands' addresses, and its kernel's.
+static size_t eini_task_keeps(const eini_task *t) {
+  return EINI_ALIGN + (t->choice.kept + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
+}
+
+// Is *at this address? The first one that asks makes it so.
+#if defined(__GNUC__) || defined(__clang__)
+static int eini_address_is(const char **at, const char *address) {
+  const char *was = NULL;
+  return __atomic_compare_exchange_n(at, &was, address, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ||
+         was == address;
+}
+#else
+static int eini_address_is(const char **at, const char *address) {
+  if (*at == NULL) *at = address;
+  return *at == address;
+}
+#endif
+
+// What lasts, for a kernel; NULL where it is of other operands than these.
+static void *eini_contract_kept(const eini_task *t, const ein_contract *c) {
+  const char **at = (const char **)(void *)t->kept;
+  for (int side = 0; side < 2; side++) {
+    const ein_side *s = side ? &c->q : &c->p;
+    if (s->constant && !eini_address_is(&at[side], s->base[0])) return NULL;
+  }
+  return t->kept + EINI_ALIGN;
+}
+
 // All but addresses. Inline, as what follows: of the 65 ns of a call of two by two, calls were 9.
 EINI_INLINE void eini_contract_begin(const eini_task *t, const ein_scalar *param, char *scratch,
                                      eini_contract_job *j) {
@@ -16576,6 +16633,7 @@ EINI_INLINE ein_status eini_contract_at(eini_contract_job *j, char *const *slot,
   const eini_contract_task *ct = t->contract;
   ein_contract *c = &j->c;
   eini_contract_place(j, slot);
+  c->kept = t->kept == NULL ? NULL : eini_contract_kept(t, c);
   ein_part one;
   if (i >= 0 && !eini_grid_part(&t->choice, &ct->whole, i, &one)) return EIN_OK;
   const ein_part *part = i >= 0 ? &one : &ct->whole;
@@ -16868,6 +16926,18 @@ static int eini_is_conversion(const ein_code *code) {
   return code->nstep > 0;
 }
 
+// Is a stream an input that is named as constant? What a group takes blocks of is not.
+static int eini_stream_constant(const eini_lowering *lo, const eini_task *t, int stream) {
+  const int slot = t->ref[stream].slot;
+  if (lo->constant == NULL || lo->walk.nloop > 0 || slot < 0) return 0;
+  for (int64_t k = 0; k < lo->g->ntensor; k++) {
+    const eini_tensor *x = &lo->g->tensor[k];
+    if (x->role == EIN_ROLE_INPUT && lo->seat[k].slot == slot)
+      return eini_listed(lo->constant, x->name);
+  }
+  return 0;
+}
+
 static ein_status eini_contract_sides(const eini_lowering *lo, eini_task *t, eini_half *v,
                                       const int *start) {
   eini_contract_task *ct = t->contract;
@@ -16898,6 +16968,7 @@ static ein_status eini_contract_sides(const eini_lowering *lo, eini_task *t, ein
                   ? EIN_FORM_CONVERT : EIN_FORM_FUNCTION;
     s->conj = s->form == EIN_FORM_PLAIN && ct->code[side].conj;
     s->code = &ct->code[side];
+    s->constant = n == 1 && eini_stream_constant(lo, t, first);
   }
   return EIN_OK;
 }
@@ -20020,6 +20091,7 @@ struct ein_plan {
   int unsplit;                  // 1: the path is "none": kernels must not split products either
   int as_found;                 // 1: steps are not weighed against those from left to right
   struct eini_wanted *wanted;   // the variant that was asked for, or NULL
+  const char *constant;         // as ein_options.constant, or NULL
   int checked;                  // 1: integers are checked, see section overflow
   eini_watch **watch;           // of every task, or NULL
   double *bound;                // of each tensor of the graph: see eini_bound_tensors
@@ -23263,6 +23335,22 @@ static void eini_plan_parts(ein_plan *p) {
   }
 }
 
+// Memory for what kernels pack of constant inputs, which lasts as long as the plan.
+static ein_status eini_plan_keep(ein_plan *p) {
+  for (int k = 0; k < p->ntask; k++) {
+    eini_task *t = &p->task[k];
+    if (t->kind != EINI_TASK_CONTRACT || t->choice.kept == 0) continue;
+    if (t->choice.kept > SIZE_MAX / 4) return EIN_ERR_TOO_LARGE;
+    const size_t bytes = eini_task_keeps(t);
+    t->kept = EINI_NEW(&p->arena, char, bytes + EINI_ALIGN);
+    if (t->kept == NULL) return EIN_ERR_NO_MEMORY;
+    t->kept += (EINI_ALIGN - (uintptr_t)t->kept % EINI_ALIGN) % EINI_ALIGN;
+    memset(t->kept, 0, bytes);
+    p->info.kept_bytes += bytes;
+  }
+  return EIN_OK;
+}
+
 // Fills a plan whose graph is complete. view: layouts per tensor, or NULL and bindings by name.
 static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *layout,
                                   const ein_ztensor *const *view) {
@@ -23285,6 +23373,7 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   lo.slower = eini_rates_slower(table, lo.given);
   lo.unsplit = p->unsplit;
   lo.wanted = p->wanted;
+  lo.constant = p->constant;
   for (int i = p->nkernels - 1; i >= 0; i--)
     if ((p->kernels[i]->chunk_fn != NULL || p->kernels[i]->stream_fn != NULL) &&
         (p->kernels[i]->ordered || !p->graph->ordered))
@@ -23298,6 +23387,7 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   lo.at_home = 1;
   EINI_TRY(eini_plan_copies(p, &lo));
   EINI_TRY(eini_plan_bounds(p));
+  EINI_TRY(eini_plan_keep(p));
   size_t head = (size_t)p->nslot * sizeof(char *) + (size_t)p->graph->nparam * sizeof(ein_scalar);
   const size_t width = (size_t)p->most_parts;
   if (p->executor.width > 1) head += width * sizeof(ein_status);
@@ -25106,6 +25196,9 @@ static void eini_say_task(eini_text *t, const ein_plan *p, const eini_task *task
              x->seconds);
   }
   eini_say_others(t, p, task, group ? 1 : p->executor.width);
+  if (task->kept != NULL)
+    eini_say(t, "\n        keeps what is packed of constant inputs: %llu bytes",
+             (unsigned long long)task->choice.kept);
   eini_say(t, "\n");
 }
 
@@ -25946,6 +26039,9 @@ static ein_status eini_validate_options(eini_diag *g, const ein_options *o) {
   if (o->variant != NULL && o->memory > 0)
     return eini_fail(g, EIN_ERR_UNSUPPORTED, -1, 0, "plan it without a budget",
                      "a variant does not go with a memory budget");
+  if (o->constant != NULL && o->memory > 0)
+    return eini_fail(g, EIN_ERR_UNSUPPORTED, -1, 0, "plan it without a budget",
+                     "constant inputs do not go with a memory budget");
   if (o->ungrouped && o->memory > 0)
     return eini_fail(g, EIN_ERR_UNSUPPORTED, -1, 0, "plan it without a budget",
                      "ungrouped does not go with a memory budget");
@@ -25986,6 +26082,25 @@ static ein_status eini_plan_want(ein_plan *p, const ein_options *o) {
   if (p->wanted == NULL) return EIN_ERR_NO_MEMORY;
   p->wanted->name = eini_strndup(&p->arena, o->variant, (int64_t)strlen(o->variant));
   return p->wanted->name == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// Names of constant inputs, each of which the complete graph has.
+static ein_status eini_plan_constant(eini_diag *g, ein_plan *p, const ein_options *o) {
+  if (o->constant == NULL) return EIN_OK;
+  p->constant = eini_strndup(&p->arena, o->constant, (int64_t)strlen(o->constant));
+  if (p->constant == NULL) return EIN_ERR_NO_MEMORY;
+  for (const char *s = p->constant, *end = s; end != NULL; s = end + 1) {
+    const int n = (int)strcspn(s, ",");
+    const eini_tensor *t = p->graph->tensor, *last = t + p->graph->ntensor;
+    end = strchr(s, ',');
+    while (t < last && (t->role != EIN_ROLE_INPUT || (int)strlen(t->name) != n ||
+                        memcmp(t->name, s, (size_t)n) != 0))
+      t++;
+    if (t == last)
+      return eini_fail(g, EIN_ERR_NAME, -1, 0, "operands of an einsum are x0, x1, ..",
+                       "constant: '%.*s' is no input", n < 80 ? n : 80, s);
+  }
+  return EIN_OK;
 }
 
 // Does a task run the variant that was asked for?
@@ -26112,6 +26227,7 @@ static ein_status eini_plan_einsum(ein_ctx *ctx, const ein_einsum_desc *d, ein_p
   }
   if (d->options.deterministic) EINI_TRY(eini_order_graph(p->graph));
   EINI_TRY(eini_graph_lowers(p->graph, eini_diag_of(ctx)));
+  EINI_TRY(eini_plan_constant(eini_diag_of(ctx), p, &d->options));
   return eini_plan_build(p, 0, NULL, view);
 }
 
@@ -26413,6 +26529,7 @@ static ein_status eini_graph_plan(ein_ctx *ctx, const ein_graph *graph, int nlay
   EINI_TRY(eini_plan_want(*p, o));
   EINI_TRY(eini_plan_statements(ctx, *p, graph, nlayout, layout, o));
   EINI_TRY(eini_graph_lowers((*p)->graph, eini_diag_of(ctx)));
+  EINI_TRY(eini_plan_constant(eini_diag_of(ctx), *p, o));
   EINI_TRY(eini_plan_build(*p, nlayout, layout, NULL));
   return eini_plan_wanted(eini_diag_of(ctx), *p);
 }
@@ -28861,6 +28978,11 @@ EIN_API ein_status ein_plan_wait(const ein_plan *p, ein_ticket ticket) {
   return ticket == 0 ? EIN_OK : p->away->memory->wait_fn(p->away->user, ticket);
 }
 
+EIN_API void ein_plan_changed(ein_plan *p) {
+  for (int k = 0; p != NULL && k < p->ntask; k++)
+    if (p->task[k].kept != NULL) memset(p->task[k].kept, 0, eini_task_keeps(&p->task[k]));
+}
+
 EIN_API size_t ein_plan_workspace(const ein_plan *p) {
   return p == NULL ? 0 : p->info.workspace_bytes;
 }
@@ -29929,10 +30051,16 @@ static ein_status eini_call_known(ein_ctx *ctx, const ein_einsum_desc *d, uint64
 }
 
 EIN_API ein_status ein_einsum_ex(ein_ctx *ctx, const ein_einsum_desc *desc) {
+  ein_einsum_desc once;
   uint64_t hash = 0;
   ein_plan *p = NULL;
   int kept = 0;
   const ein_plan *known = NULL;
+  if (desc != NULL && desc->options.constant != NULL) {  // for one execution, of a plan or not
+    once = *desc;
+    once.options.constant = NULL;
+    desc = &once;
+  }
   if (ctx != NULL) eini_diag_reset(&ctx->diag, NULL, 0);
   ein_status st = EIN_OK;
   if (ctx != NULL && ctx->cache != NULL) st = eini_call_known(ctx, desc, &hash, &known);

@@ -6466,6 +6466,14 @@ typedef struct eini_gett_axes {      // V, U or K
 // A packed box that several threads make and use: a pair of counts of its shares, begun and made.
 typedef struct eini_gett_slot { uint32_t begun, made; } eini_gett_slot;
 
+static uint32_t eini_gett_begun(const eini_gett_slot *slot) {
+#if EINI_CPU_THREADS
+  return __atomic_load_n(&slot->begun, __ATOMIC_RELAXED);
+#else
+  return slot->begun;
+#endif
+}
+
 typedef struct eini_gett_hand {      // one side of the problem: V or U
   const ein_side *s;
   eini_gett_axes g;
@@ -6891,7 +6899,7 @@ static void eini_gett_pack_shared(eini_gett_hand *h, const eini_gett_kit *kit, i
   for (int o = 0; o < h->s->nop; o++)
     if (h->kind[o] == EINI_GETT_ACROSS) shares = 1;  // whose positions are not packed by panels
   shares = eini_min64(shares, panels);
-  while (__atomic_load_n(&slot->begun, __ATOMIC_RELAXED) < (uint32_t)shares) {
+  while (eini_gett_begun(slot) < (uint32_t)shares) {
     const int64_t i = (int64_t)__atomic_fetch_add(&slot->begun, 1, __ATOMIC_RELAXED);
     if (i >= shares) break;
     eini_gett_pack_panels(h, kit, is_u, base, nk, panels * i / shares, panels * (i + 1) / shares);
@@ -6901,7 +6909,8 @@ static void eini_gett_pack_shared(eini_gett_hand *h, const eini_gett_kit *kit, i
     if (turn < EINI_POOL_SPIN) eini_pool_pause();
     else sched_yield();
 #else  // EINI_CPU_THREADS
-  eini_gett_pack_panels(h, kit, is_u, base, nk, 0, panels);
+  if (h->slots[h->box].begun++ == 0) eini_gett_pack_panels(h, kit, is_u, base, nk, 0, panels);
+  h->slots[h->box].begun = 1;
 #endif
 }
 
@@ -7364,10 +7373,11 @@ static void eini_gett_tiles(eini_gett_job *j, int64_t nk, int first, int last, i
 // ================================================================================================
 
 // choice.state: flags, lanes of V, sub, then the boxes of V, U and K.
-enum { EINI_GETT_FORM = 10 };  // where a form begins in the flags
+enum { EINI_GETT_FORM = 12 };  // where a form begins in the flags
 enum { EINI_GETT_SWAP = 1, EINI_GETT_DIRECT = 2, EINI_GETT_PAST = 4, EINI_GETT_KEEP = 8,
        EINI_GETT_BARE = 16, EINI_GETT_IN_PLACE = 32, EINI_GETT_SOON = 64, EINI_GETT_SHIFT = 128,
-       EINI_GETT_SHARE_U = 256, EINI_GETT_SHARE_V = 512 };
+       EINI_GETT_SHARE_U = 256, EINI_GETT_SHARE_V = 512, EINI_GETT_LASTS_U = 1024,
+       EINI_GETT_LASTS_V = 2048 };
 #define EINI_GETT_WAYS 64      // sets of the flags that make different ways
 enum { EINI_GETT_HEAD = 4, EINI_GETT_STATE = 39, EINI_GETT_BARE_K = 256,
        EINI_GETT_ORDERED = 4096 };  // bytes along K of a box in deterministic mode
@@ -7910,6 +7920,13 @@ static double eini_gett_places(const eini_rated *cpu, const ein_side *s, const e
   return (pages ? EINI_PAGE_SECONDS * cpu->hz / EINI_GETT_PACK : EINI_GETT_ALONE) * filled;
 }
 
+// Is a side packed in the first of many runs only?
+static int eini_gett_lasts(const ein_contract *c, const eini_gett_sketch *p, const ein_side *s,
+                           int is_u) {
+  return s->constant && c->batch.n == 0 && !p->past && !p->bare && !(p->in_place && is_u) &&
+         eini_gett_converter(&p->kit, s, is_u) == NULL;
+}
+
 // Of a share of batch, V and U.
 static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
                                 const eini_gett_sketch *p, const double *share) {
@@ -7928,13 +7945,14 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
     const double move = b * (k * (v + u) + 2 * v * u) * size / eini_cpu_bw(cpu, all);
     return eini_cpu_beside(t, move, EINI_CPU_BESIDE) + b * EINI_BARE_SECONDS;
   }
+  const int lasts_v = eini_gett_lasts(c, p, p->v, 0), lasts_u = eini_gett_lasts(c, p, p->u, 1);
   if (p->in_place) {
     // Reads are asked for ahead and overlap the arithmetic.
     const double read = b * k * u * size / cpu->read_bw;
     t = t * 1.1 > read ? t * 1.1 : read;
     const double places = eini_gett_places(cpu, p->v, p->vx, p->kx, v, p->kit.gv);
     const double packed = fmax(v * (double)p->v->nop, places * EINI_GETT_PACK);
-    t += b * k * blocks_u * (packed + v * eini_side_cycles(p->v)) / cpu->hz;
+    if (!lasts_v) t += b * k * blocks_u * (packed + v * eini_side_cycles(p->v)) / cpu->hz;
     t += b * v * u * size * blocks_k / cpu->l2_bw;
     t += eini_gett_around(p, b, v, u, blocks_u, blocks_k) / cpu->hz;
     if (!p->beyond) t += b * v * u * size / cpu->l3_bw;
@@ -7942,8 +7960,10 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
     return eini_cpu_beside(t, lines, EINI_CPU_BESIDE) + b * EINI_GETT_SECONDS;
   }
   const double again_v = eini_gett_again(p, v, u, k);
-  const double places_v = eini_gett_places(cpu, p->v, p->vx, p->kx, v, p->kit.gv);
-  const double places_u = eini_gett_places(cpu, p->u, p->ux, p->kx, u, p->kit.gu);
+  const double places_v =
+      lasts_v ? 0 : eini_gett_places(cpu, p->v, p->vx, p->kx, v, p->kit.gv);
+  const double places_u =
+      lasts_u ? 0 : eini_gett_places(cpu, p->u, p->ux, p->kx, u, p->kit.gu);
   t += b * k * (places_v * again_v + places_u) * EINI_GETT_PACK / cpu->hz;
   const double in = b * k * (v * eini_gett_bytes(p->v) + u * eini_gett_bytes(p->u));
   t += in / eini_cpu_bw(cpu, in / share[0] + out);
@@ -7952,8 +7972,8 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
   if (!again) t += b * v * u * out_size / (p->beyond ? cpu->copy_bw : cpu->l3_bw);
   t += b * v * u * eini_gett_turns(cpu, p, out) / cpu->hz;
   if (p->far) t += 2 * b * k * v * size / cpu->read_bw;  // lines compete for few sets
-  t += b * k * v * again_v * eini_gett_cycles(&p->kit, p->v, 0) / cpu->hz;
-  t += b * k * u * eini_gett_cycles(&p->kit, p->u, 1) / cpu->hz;
+  if (!lasts_v) t += b * k * v * again_v * eini_gett_cycles(&p->kit, p->v, 0) / cpu->hz;
+  if (!lasts_u) t += b * k * u * eini_gett_cycles(&p->kit, p->u, 1) / cpu->hz;
   if (!eini_gett_plain(c, &p->kit))
     t += b * v * u * (eini_gett_converts(c) ? 0.4 : 2) / cpu->hz;
   const double lines = again ? 2 * b * v * u * out_size / eini_cpu_copy_bw(cpu, out) : 0;
@@ -8413,11 +8433,11 @@ static size_t eini_gett_slots(eini_gett_job *j, eini_gett_hand *h, int64_t np, i
   return at + (size_t)h->slot_bytes * (size_t)(h->g.total * j->k.total);
 }
 
-// Counts of all boxes, first of U, then of V; then the boxes.
-static size_t eini_gett_shared(eini_gett_job *j, const eini_gett_sketch *p, int64_t flags,
+// Counts of all boxes, first of U, then of V; then the boxes. The counts begin as 0.
+static size_t eini_gett_shared(eini_gett_job *j, const eini_gett_sketch *p, int in_u, int in_v,
                                char *base, size_t *cleared) {
-  const int64_t u = flags & EINI_GETT_SHARE_U ? j->u.g.total * j->k.total : 0;
-  const int64_t v = flags & EINI_GETT_SHARE_V ? j->v.g.total * j->k.total : 0;
+  const int64_t u = in_u ? j->u.g.total * j->k.total : 0;
+  const int64_t v = in_v ? j->v.g.total * j->k.total : 0;
   eini_gett_slot *slots = (eini_gett_slot *)(void *)base;
   size_t at = (size_t)eini_up((u + v) * (int64_t)sizeof *slots, 64);
   *cleared = at;
@@ -8428,26 +8448,41 @@ static size_t eini_gett_shared(eini_gett_job *j, const eini_gett_sketch *p, int6
   return at;
 }
 
+// The boxes of constant sides, as they last. Those that have begun do not come from operands.
+static void eini_gett_lasting(eini_gett_job *j, const eini_gett_sketch *p, int64_t flags,
+                              char *base) {
+  size_t cleared;
+  const int u = (flags & EINI_GETT_LASTS_U) != 0, v = (flags & EINI_GETT_LASTS_V) != 0;
+  (void)eini_gett_shared(j, p, u, v, base, &cleared);
+  if (u && eini_gett_begun(&j->u.slots[0]) > 0) j->u.most_soon = 0;
+  if (v && eini_gett_begun(&j->v.slots[0]) > 0) j->v.most_soon = 0;
+}
+
 // Which sides parts of a plan's grid would pack several times, as far as all their boxes fit beside
-// what else is in the caches.
+// what else is in the caches; and which are constant.
 static void eini_gett_share(const eini_cpu *cpu, const ein_contract *c, ein_choice *choice) {
   eini_gett_sketch p;
   eini_gett_job j;
   const int64_t flags = choice->state[0];
-  if (!EINI_CPU_THREADS || c->batch.n > 0 || flags & (EINI_GETT_BARE | EINI_GETT_PAST)) return;
+  size_t cleared;
+  if (c->batch.n > 0 || flags & (EINI_GETT_BARE | EINI_GETT_PAST)) return;
   eini_gett_job_init(cpu, c, choice->state, &p, NULL, &j);
   const int64_t in_v = choice->grid[p.swap ? 1 : 2], in_u = choice->grid[p.swap ? 2 : 1];
+  int lasts[2] = {0, 0};
   for (int side = 0; side < 2; side++) {
-    const int64_t flag = side ? EINI_GETT_SHARE_V : EINI_GETT_SHARE_U;
-    size_t cleared;
     const eini_gett_hand *h = side ? &j.v : &j.u;
-    if ((side ? in_u : in_v) < 2 || h->in_place) continue;
-    if (eini_gett_converter(&j.kit, h->s, !side) != NULL) continue;  // packed for itself
-    const size_t bytes = eini_gett_shared(&j, &p, choice->state[0] | flag, NULL, &cleared);
+    if (h->in_place || eini_gett_converter(&j.kit, h->s, !side) != NULL) continue;
+    lasts[side] = h->s->constant;
+    if (lasts[side]) choice->state[0] |= side ? EINI_GETT_LASTS_V : EINI_GETT_LASTS_U;
+    if (lasts[side] || !EINI_CPU_THREADS || (side ? in_u : in_v) < 2) continue;
+    const int before = !side ? 0 : (choice->state[0] & EINI_GETT_SHARE_U) != 0;
+    const size_t bytes = eini_gett_shared(&j, &p, !side || before, side, NULL, &cleared);
     if ((double)bytes > fmax(0.5 * eini_cpu_l3(cpu), 1 << 20)) continue;
-    choice->state[0] |= flag;
+    choice->state[0] |= side ? EINI_GETT_SHARE_V : EINI_GETT_SHARE_U;
     choice->shared = bytes, choice->cleared = cleared;
   }
+  if (lasts[0] || lasts[1])
+    choice->kept = eini_gett_shared(&j, &p, lasts[0], lasts[1], NULL, &cleared);
 }
 
 static void eini_gett_batch(eini_gett_job *j, const int64_t *batch_at, const int64_t *vr,
@@ -8572,7 +8607,10 @@ static ein_status eini_gett_run(const eini_cpu *cpu, const ein_contract *c,
                      eini_gett_product(p.ux->n, p.ux->extent), choice->unit[iu], &ur[0], &ur[1]);
   size_t cleared;
   if (c->shared != NULL && choice->shared > 0)
-    eini_gett_shared(&j, &p, choice->state[0], (char *)c->shared, &cleared);
+    eini_gett_shared(&j, &p, (choice->state[0] & EINI_GETT_SHARE_U) != 0,
+                     (choice->state[0] & EINI_GETT_SHARE_V) != 0, (char *)c->shared, &cleared);
+  if (c->kept != NULL && choice->kept > 0)
+    eini_gett_lasting(&j, &p, choice->state[0], (char *)c->kept);
   if (j.stream) eini_gett_align(&j);
   eini_gett_begin(cpu, &j.kit);
   for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {

@@ -100,6 +100,9 @@ EIN_API ein_status ein_plan_wait(const ein_plan *plan, ein_ticket ticket);
 // ones, as many as the workspace has room for (width times ein_plan_workspace: all; NULL: all).
 EIN_API ein_status ein_plan_execute_many(const ein_plan *plan, const ein_run *run, int64_t n,
                                          const int64_t *in_step, const int64_t *out_step);
+// Data of constant inputs (ein_options.constant) have changed: they are packed again when they are
+// next needed. No execution may be under way.
+EIN_API void ein_plan_changed(ein_plan *plan);
 EIN_API size_t ein_plan_workspace(const ein_plan *plan);  // bytes
 EIN_API ein_status ein_plan_info_get(const ein_plan *plan, ein_plan_info *info);
 // Input, output or param i of the plan; false (0) when there is none.

@@ -339,6 +339,9 @@ static ein_status eini_validate_options(eini_diag *g, const ein_options *o) {
   if (o->variant != NULL && o->memory > 0)
     return eini_fail(g, EIN_ERR_UNSUPPORTED, -1, 0, "plan it without a budget",
                      "a variant does not go with a memory budget");
+  if (o->constant != NULL && o->memory > 0)
+    return eini_fail(g, EIN_ERR_UNSUPPORTED, -1, 0, "plan it without a budget",
+                     "constant inputs do not go with a memory budget");
   if (o->ungrouped && o->memory > 0)
     return eini_fail(g, EIN_ERR_UNSUPPORTED, -1, 0, "plan it without a budget",
                      "ungrouped does not go with a memory budget");
@@ -379,6 +382,25 @@ static ein_status eini_plan_want(ein_plan *p, const ein_options *o) {
   if (p->wanted == NULL) return EIN_ERR_NO_MEMORY;
   p->wanted->name = eini_strndup(&p->arena, o->variant, (int64_t)strlen(o->variant));
   return p->wanted->name == NULL ? EIN_ERR_NO_MEMORY : EIN_OK;
+}
+
+// Names of constant inputs, each of which the complete graph has.
+static ein_status eini_plan_constant(eini_diag *g, ein_plan *p, const ein_options *o) {
+  if (o->constant == NULL) return EIN_OK;
+  p->constant = eini_strndup(&p->arena, o->constant, (int64_t)strlen(o->constant));
+  if (p->constant == NULL) return EIN_ERR_NO_MEMORY;
+  for (const char *s = p->constant, *end = s; end != NULL; s = end + 1) {
+    const int n = (int)strcspn(s, ",");
+    const eini_tensor *t = p->graph->tensor, *last = t + p->graph->ntensor;
+    end = strchr(s, ',');
+    while (t < last && (t->role != EIN_ROLE_INPUT || (int)strlen(t->name) != n ||
+                        memcmp(t->name, s, (size_t)n) != 0))
+      t++;
+    if (t == last)
+      return eini_fail(g, EIN_ERR_NAME, -1, 0, "operands of an einsum are x0, x1, ..",
+                       "constant: '%.*s' is no input", n < 80 ? n : 80, s);
+  }
+  return EIN_OK;
 }
 
 // Does a task run the variant that was asked for?
@@ -505,6 +527,7 @@ static ein_status eini_plan_einsum(ein_ctx *ctx, const ein_einsum_desc *d, ein_p
   }
   if (d->options.deterministic) EINI_TRY(eini_order_graph(p->graph));
   EINI_TRY(eini_graph_lowers(p->graph, eini_diag_of(ctx)));
+  EINI_TRY(eini_plan_constant(eini_diag_of(ctx), p, &d->options));
   return eini_plan_build(p, 0, NULL, view);
 }
 

@@ -252,6 +252,9 @@ static void eini_say_task(eini_text *t, const ein_plan *p, const eini_task *task
              x->seconds);
   }
   eini_say_others(t, p, task, group ? 1 : p->executor.width);
+  if (task->kept != NULL)
+    eini_say(t, "\n        keeps what is packed of constant inputs: %llu bytes",
+             (unsigned long long)task->choice.kept);
   eini_say(t, "\n");
 }
 

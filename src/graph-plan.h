@@ -195,6 +195,7 @@ static ein_status eini_graph_plan(ein_ctx *ctx, const ein_graph *graph, int nlay
   EINI_TRY(eini_plan_want(*p, o));
   EINI_TRY(eini_plan_statements(ctx, *p, graph, nlayout, layout, o));
   EINI_TRY(eini_graph_lowers((*p)->graph, eini_diag_of(ctx)));
+  EINI_TRY(eini_plan_constant(eini_diag_of(ctx), *p, o));
   EINI_TRY(eini_plan_build(*p, nlayout, layout, NULL));
   return eini_plan_wanted(eini_diag_of(ctx), *p);
 }

@@ -42,6 +42,7 @@ typedef struct eini_lowering {
   int along;                // 1 + the one of them that stays a loop by itself, or 0
   const char *local;        // per tensor: lives in the group only,
   const int64_t *shift;     //   and has a block with so many elements in front that are not there
+  const char *constant;     // inputs that are, as ein_options.constant; or NULL
   int unsplit;
   struct eini_wanted *wanted;  // the variant that was asked for, or NULL
   const ein_kernels *away;  // the provider whose memory is used, or NULL,

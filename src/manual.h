@@ -20,8 +20,8 @@
 //
 // Manual: LEVELS, WORDS, DTYPES, NUMPY STRINGS, GRAPHS, FUNCTIONS AND FOLDS, FUNCTIONS AND MONOIDS
 // OF YOUR OWN, PROGRAMS, MACROS, GRADIENTS, BUDGETS, PLACES, COSTS, COST MODELS, METHODS,
-// CONSTRAINTS, MACHINES, SCHEDULES, VARIANTS, GROUPS, TUNING, BATCHES, DETERMINISM, THREADS,
-// BACKENDS, MEMORY, ERRORS, WHAT IT DOES NOT DO
+// CONSTRAINTS, MACHINES, SCHEDULES, VARIANTS, CONSTANT INPUTS, GROUPS, TUNING, BATCHES,
+// DETERMINISM, THREADS, BACKENDS, MEMORY, ERRORS, WHAT IT DOES NOT DO
 //
 //   declarations  >>config >>types >>api >>program-api >>decomp-api >>implementation
 //   foundation    >>util >>error >>dtype >>zspace >>ztensor
@@ -392,6 +392,13 @@
 // Names say what is done, not on which instruction set or how fast. Where no task has it, planning
 // fails with EIN_ERR_ARGUMENT, and the hint of ein_ctx_error names some. "any" asks for none; as
 // for others, ein_plan_variants lists what tasks have: portable copies and maps none.
+//
+// CONSTANT INPUTS
+// options.constant names weights, which every execution of a plan finds the same: x0, x1, .. of an
+// einsum, inputs of a graph. Kernels that pack one do so once, in memory of the plan
+// (ein_plan_info.kept_bytes); executions that bind another address pack for themselves. When data
+// change, call ein_plan_changed. Groups, batches, outputs that are stored past the caches, and
+// calls without a plan take no notice.
 //
 // GROUPS
 // Statements that follow each other run block by block where that is predicted to be faster: what

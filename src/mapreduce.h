@@ -93,6 +93,7 @@ typedef struct eini_task {
   const ein_kernels *kernels;  // who runs it; NULL: the portable kernels
   ein_choice choice;
   int parts;                   // a contraction's: tasks for threads
+  char *kept;                  //   addresses of its constant sides, then choice.kept bytes; or NULL
   const ein_kernels *stream;   // whose stream_fn stores the output, or NULL
   int ahead;                   // then 1 + the only operand as large, to be asked for ahead; 0: none
   int live;                    // loops of extent > 1, which come first

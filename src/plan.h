@@ -59,6 +59,7 @@ struct ein_plan {
   int unsplit;                  // 1: the path is "none": kernels must not split products either
   int as_found;                 // 1: steps are not weighed against those from left to right
   struct eini_wanted *wanted;   // the variant that was asked for, or NULL
+  const char *constant;         // as ein_options.constant, or NULL
   int checked;                  // 1: integers are checked, see section overflow
   eini_watch **watch;           // of every task, or NULL
   double *bound;                // of each tensor of the graph: see eini_bound_tensors

@@ -274,6 +274,18 @@ static int eini_is_conversion(const ein_code *code) {
   return code->nstep > 0;
 }
 
+// Is a stream an input that is named as constant? What a group takes blocks of is not.
+static int eini_stream_constant(const eini_lowering *lo, const eini_task *t, int stream) {
+  const int slot = t->ref[stream].slot;
+  if (lo->constant == NULL || lo->walk.nloop > 0 || slot < 0) return 0;
+  for (int64_t k = 0; k < lo->g->ntensor; k++) {
+    const eini_tensor *x = &lo->g->tensor[k];
+    if (x->role == EIN_ROLE_INPUT && lo->seat[k].slot == slot)
+      return eini_listed(lo->constant, x->name);
+  }
+  return 0;
+}
+
 static ein_status eini_contract_sides(const eini_lowering *lo, eini_task *t, eini_half *v,
                                       const int *start) {
   eini_contract_task *ct = t->contract;
@@ -304,6 +316,7 @@ static ein_status eini_contract_sides(const eini_lowering *lo, eini_task *t, ein
                   ? EIN_FORM_CONVERT : EIN_FORM_FUNCTION;
     s->conj = s->form == EIN_FORM_PLAIN && ct->code[side].conj;
     s->code = &ct->code[side];
+    s->constant = n == 1 && eini_stream_constant(lo, t, first);
   }
   return EIN_OK;
 }

@@ -268,6 +268,35 @@ typedef struct eini_contract_job {
   eini_contract_room r;
 } eini_contract_job;
 
+// Bytes of what lasts of a contraction: its operands' addresses, and its kernel's.
+static size_t eini_task_keeps(const eini_task *t) {
+  return EINI_ALIGN + (t->choice.kept + EINI_ALIGN - 1) / EINI_ALIGN * EINI_ALIGN;
+}
+
+// Is *at this address? The first one that asks makes it so.
+#if defined(__GNUC__) || defined(__clang__)
+static int eini_address_is(const char **at, const char *address) {
+  const char *was = NULL;
+  return __atomic_compare_exchange_n(at, &was, address, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ||
+         was == address;
+}
+#else
+static int eini_address_is(const char **at, const char *address) {
+  if (*at == NULL) *at = address;
+  return *at == address;
+}
+#endif
+
+// What lasts, for a kernel; NULL where it is of other operands than these.
+static void *eini_contract_kept(const eini_task *t, const ein_contract *c) {
+  const char **at = (const char **)(void *)t->kept;
+  for (int side = 0; side < 2; side++) {
+    const ein_side *s = side ? &c->q : &c->p;
+    if (s->constant && !eini_address_is(&at[side], s->base[0])) return NULL;
+  }
+  return t->kept + EINI_ALIGN;
+}
+
 // All but addresses. Inline, as what follows: of the 65 ns of a call of two by two, calls were 9.
 EINI_INLINE void eini_contract_begin(const eini_task *t, const ein_scalar *param, char *scratch,
                                      eini_contract_job *j) {
@@ -344,6 +373,7 @@ EINI_INLINE ein_status eini_contract_at(eini_contract_job *j, char *const *slot,
   const eini_contract_task *ct = t->contract;
   ein_contract *c = &j->c;
   eini_contract_place(j, slot);
+  c->kept = t->kept == NULL ? NULL : eini_contract_kept(t, c);
   ein_part one;
   if (i >= 0 && !eini_grid_part(&t->choice, &ct->whole, i, &one)) return EIN_OK;
   const ein_part *part = i >= 0 ? &one : &ct->whole;

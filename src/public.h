@@ -493,10 +493,16 @@ static ein_status eini_call_known(ein_ctx *ctx, const ein_einsum_desc *d, uint64
 }
 
 EIN_API ein_status ein_einsum_ex(ein_ctx *ctx, const ein_einsum_desc *desc) {
+  ein_einsum_desc once;
   uint64_t hash = 0;
   ein_plan *p = NULL;
   int kept = 0;
   const ein_plan *known = NULL;
+  if (desc != NULL && desc->options.constant != NULL) {  // for one execution, of a plan or not
+    once = *desc;
+    once.options.constant = NULL;
+    desc = &once;
+  }
   if (ctx != NULL) eini_diag_reset(&ctx->diag, NULL, 0);
   ein_status st = EIN_OK;
   if (ctx != NULL && ctx->cache != NULL) st = eini_call_known(ctx, desc, &hash, &known);

@@ -31,6 +31,11 @@ EIN_API ein_status ein_plan_wait(const ein_plan *p, ein_ticket ticket) {
   return ticket == 0 ? EIN_OK : p->away->memory->wait_fn(p->away->user, ticket);
 }
 
+EIN_API void ein_plan_changed(ein_plan *p) {
+  for (int k = 0; p != NULL && k < p->ntask; k++)
+    if (p->task[k].kept != NULL) memset(p->task[k].kept, 0, eini_task_keeps(&p->task[k]));
+}
+
 EIN_API size_t ein_plan_workspace(const ein_plan *p) {
   return p == NULL ? 0 : p->info.workspace_bytes;
 }

@@ -288,6 +288,7 @@ typedef struct ein_side {
   void *user;
   const ein_code *code;         // what fill_fn makes
   double whole;                 // bytes of the tensors that a group's loops take blocks of; else 0
+  int constant;                 // 1: its one operand is the same in every run
 } ein_side;
 
 #define EIN_POINTS 1024     // points of one call of fill_fn and emit_fn at most
@@ -331,6 +332,7 @@ typedef struct ein_contract {
   const ein_rates *rates;       // while planning: what to predict from; NULL: the provider's own
   const ein_scalar *param;      // when run: of code and store
   void *shared;                 // when run: memory of choice.shared; NULL: a part has none of it
+  void *kept;                   // when run: of choice.kept, as runs before left it; NULL: none
 } ein_contract;
 
 // A copy of elements of `size` bytes: 1, 2, 4, 8 or 16. Loops are merged; small steps of dst last.
@@ -379,6 +381,7 @@ typedef struct ein_choice {
   size_t scratch, away;         // bytes: per thread, aligned to 64 (of groups: of a block, in all);
                                 //   of the provider's own memory
   size_t shared, cleared;       // contract: that all parts share, and of them those that begin as 0
+  size_t kept;                  // contract: for what is made of constant sides; begins as 0, lasts
   int64_t grid[3], unit[3];     // contract: parts of batch, m and n for threads, width at most in
                                 //   all, at multiples of what; copy, map: grid[0] 1: never cut
   int batches;                  // 1: planned without a batch it may be run with one axis, same bits
@@ -540,7 +543,9 @@ typedef struct ein_options {
   size_t reserved;          // bytes of it that others take
   size_t *least;            // receives the least budget where one is too small; may be NULL
   const char *variant;      // how all tasks run that can: "cpu:gett direct", or the variant alone;
-} ein_options;              //   the others as predicted to be fastest (manual: VARIANTS)
+                            //   the others as predicted to be fastest (manual: VARIANTS)
+  const char *constant;     // inputs that hold the same in every execution of a plan: "x1", "W,B";
+} ein_options;              //   kernels may pack them once (manual: CONSTANT INPUTS)
 
 // D = alpha * fold(map(operands)) + beta * C. All-zero fields are the defaults.
 typedef struct ein_einsum_desc {
@@ -612,6 +617,7 @@ typedef struct ein_plan_info {
   int nregion, nloop;       //   regions of statements, and their sliced indices (ein_plan_loop)
   int64_t nslice;           //   slices that one run computes
   double repeated_flops;    //   of flops, those of statements computed again for every slice
+  size_t kept_bytes;        // of plan_bytes: for what is packed of constant inputs
 } ein_plan_info;
 
 typedef struct ein_loop_info {

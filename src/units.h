@@ -323,6 +323,22 @@ static void eini_plan_parts(ein_plan *p) {
   }
 }
 
+// Memory for what kernels pack of constant inputs, which lasts as long as the plan.
+static ein_status eini_plan_keep(ein_plan *p) {
+  for (int k = 0; k < p->ntask; k++) {
+    eini_task *t = &p->task[k];
+    if (t->kind != EINI_TASK_CONTRACT || t->choice.kept == 0) continue;
+    if (t->choice.kept > SIZE_MAX / 4) return EIN_ERR_TOO_LARGE;
+    const size_t bytes = eini_task_keeps(t);
+    t->kept = EINI_NEW(&p->arena, char, bytes + EINI_ALIGN);
+    if (t->kept == NULL) return EIN_ERR_NO_MEMORY;
+    t->kept += (EINI_ALIGN - (uintptr_t)t->kept % EINI_ALIGN) % EINI_ALIGN;
+    memset(t->kept, 0, bytes);
+    p->info.kept_bytes += bytes;
+  }
+  return EIN_OK;
+}
+
 // Fills a plan whose graph is complete. view: layouts per tensor, or NULL and bindings by name.
 static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *layout,
                                   const ein_ztensor *const *view) {
@@ -345,6 +361,7 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   lo.slower = eini_rates_slower(table, lo.given);
   lo.unsplit = p->unsplit;
   lo.wanted = p->wanted;
+  lo.constant = p->constant;
   for (int i = p->nkernels - 1; i >= 0; i--)
     if ((p->kernels[i]->chunk_fn != NULL || p->kernels[i]->stream_fn != NULL) &&
         (p->kernels[i]->ordered || !p->graph->ordered))
@@ -358,6 +375,7 @@ static ein_status eini_plan_build(ein_plan *p, int nlayout, const ein_binding *l
   lo.at_home = 1;
   EINI_TRY(eini_plan_copies(p, &lo));
   EINI_TRY(eini_plan_bounds(p));
+  EINI_TRY(eini_plan_keep(p));
   size_t head = (size_t)p->nslot * sizeof(char *) + (size_t)p->graph->nparam * sizeof(ein_scalar);
   const size_t width = (size_t)p->most_parts;
   if (p->executor.width > 1) head += width * sizeof(ein_status);

@@ -206,6 +206,16 @@ EINI_UNUSED static char *eini_strndup(eini_arena *a, const char *s, int64_t n) {
   return p;
 }
 
+// Is a name one of a list's, by comma?
+EINI_UNUSED static int eini_listed(const char *list, const char *name) {
+  const size_t n = strlen(name);
+  while (strncmp(list, name, n) != 0 || (list[n] != 0 && list[n] != ',')) {
+    list = strchr(list, ',');
+    if (list++ == NULL) return 0;
+  }
+  return 1;
+}
+
 // Bytes that are needed while steps [from, to] run; their place goes to *at.
 typedef struct eini_item {
   int from, to;

@@ -106,12 +106,13 @@ static const kind shapes[] = {
     {"ab,bc->ac", "abs(x0-x1)", "max", {1, 1, 1}, {50, 50, 50}}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-static long families[sizeof eini_cpu_families / sizeof *eini_cpu_families], copies, streams;
+static long families[sizeof eini_cpu_families / sizeof *eini_cpu_families], copies, streams, kept;
 
 typedef struct problem {
   ein_einsum_desc d;
   ein_ztensor in[3], out, want;
   char *raw[5];                // memory of operands, output and what is wanted
+  int64_t count[3];            // elements of operands
   int64_t shape[4][8], strides[4][8];
   size_t bytes;                // of the output
 } problem;
@@ -188,6 +189,7 @@ static void draw_problem(problem *p, const kind *s) {
     const size_t bytes = (size_t)n * ein_dtype_size(type);
     p->raw[out ? 3 : k] = place(t, bytes);
     fill(t, n);
+    if (!out) p->count[k] = n;
     if (out) p->bytes = bytes;
     if (!out) p->d.nin = k + 1;
     axes = out ? NULL : axes + rank + 1;
@@ -292,8 +294,50 @@ static void draw_variant(ein_ctx *ctx, const ein_einsum_desc *d, char *name, siz
   if (least >= 0 && families[least] >= 9 && chance(70)) name[0] = 0;
 }
 
+// What the portable kernels make of the operands as they are.
+static void want_again(problem *p) {
+  ein_einsum_desc plain = p->d;
+  plain.out = &p->want;
+  plain.options.constant = NULL;
+  CHECK(ein_einsum_ex(NULL, &plain) == EIN_OK);
+}
+
+static void run_again(const ein_plan *plan, const ein_run *run, problem *p) {
+  memset(p->out.data, 0x5a, p->bytes);
+  CHECK(ein_plan_execute(plan, run) == EIN_OK);
+  CHECK(same(&p->out, &p->want, p->bytes));
+}
+
+// Other data of constant operands: at the same address, which is told, and at another one, which
+// need not be; and again at the first.
+static void run_constant(ein_plan *plan, const ein_run *run, problem *p) {
+  const void *in[3];
+  ein_run other = *run;
+  char *raw[3] = {NULL, NULL, NULL};
+  for (int k = 0; k < p->d.nin; k++) fill(&p->in[k], p->count[k]);
+  want_again(p);
+  ein_plan_changed(plan);
+  run_again(plan, run, p);
+  run_again(plan, run, p);
+  for (int k = 0; k < p->d.nin; k++) {
+    const size_t bytes = (size_t)p->count[k] * ein_dtype_size(p->in[k].dtype);
+    ein_ztensor moved = p->in[k];
+    raw[k] = place(&moved, bytes);
+    memcpy(moved.data, p->in[k].data, bytes);
+    in[k] = moved.data;
+    fill(&p->in[k], p->count[k]);  // what is at the first address is read no more
+  }
+  other.in = in;
+  run_again(plan, &other, p);
+  want_again(p);
+  ein_plan_changed(plan);
+  run_again(plan, run, p);
+  for (int k = 0; k < p->d.nin; k++) free(raw[k]);
+}
+
 // Planned with some rates, run with others.
 static void run_problem(ein_cpu *cpu, ein_ctx *ctx, problem *p) {
+  static const char *const constant[] = {"x0", "x1", "x0,x1"};
   ein_plan *plan = NULL;
   ein_run run;
   const void *in[3];
@@ -305,10 +349,15 @@ static void run_problem(ein_cpu *cpu, ein_ctx *ctx, problem *p) {
   char variant[128] = "";
   draw_variant(ctx, &p->d, variant, sizeof variant);
   p->d.options.variant = variant[0] ? variant : NULL;
+  p->d.options.constant = !chance(40) ? NULL : p->d.nin < 2 ? "x0" : constant[draw(0, 2)];
   const ein_status st = ein_plan_create(ctx, &p->d, &plan);
   p->d.options.variant = NULL;
   CHECK(st == EIN_OK);
   if (st != EIN_OK) return;
+  ein_plan_info info;
+  CHECK(ein_plan_info_get(plan, &info) == EIN_OK);
+  CHECK(info.kept_bytes == 0 || p->d.options.constant != NULL);
+  kept += info.kept_bytes > 0;
   count_tasks(plan);
   other_rates(cpu, ctx);
   memset(&run, 0, sizeof run);
@@ -321,11 +370,10 @@ static void run_problem(ein_cpu *cpu, ein_ctx *ctx, problem *p) {
   const size_t skew = (64 - (uintptr_t)raw % 64) % 64;  // what ASan watches is behind the bytes
   run.workspace = raw + skew, run.workspace_bytes = need;
   for (int twice = 0; twice < 2; twice++) {
-    memset(p->out.data, 0x5a, p->bytes);
-    CHECK(ein_plan_execute(plan, &run) == EIN_OK);
-    CHECK(same(&p->out, &p->want, p->bytes));
+    run_again(plan, &run, p);
     other_rates(cpu, ctx);
   }
+  if (p->d.options.constant != NULL) run_constant(plan, &run, p);
   free(raw);
   ein_plan_destroy(plan);
 }
@@ -341,7 +389,8 @@ static void check_families(const ein_cpu *cpu) {
     else CHECK(families[i] > 0 || cpu->machine.is.isa == EINI_ISA_PLAIN);
   }
   CHECK(dots > 0 || cpu->machine.is.isa < EINI_ISA_AVX2);
-  printf("copies %ld streams %ld\n", copies, streams);
+  printf("copies %ld streams %ld kept %ld\n", copies, streams, kept);
+  CHECK(kept > 0);
   CHECK(copies > 0 && (streams > 0 || cpu->kernels.stream_fn == NULL));
 }
 
@@ -361,7 +410,7 @@ static void test_rates(const char *isa, int alone, int64_t count, uint64_t seed,
   if (cpu == NULL) return;  // not here
   ein_ctx *ctx = ctx_of(cpu, alone);
   memset(families, 0, sizeof families);
-  copies = streams = 0;
+  copies = streams = kept = 0;
   for (int64_t k = 0; k < count; k++) {
     problem p;
     const int before = failures;
@@ -750,6 +799,97 @@ static void *run_planned(void *arg) {
   return NULL;
 }
 
+// Threads that run one plan at a time, and pack its constant operand together.
+typedef struct weights {
+  const ein_plan *plan;
+  const float *in[2];
+  float out[33 * 70];
+  int bad, runs;
+} weights;
+
+static void *use_weights(void *arg) {
+  weights *w = (weights *)arg;
+  const void *const in[2] = {w->in[0], w->in[1]};
+  void *out[1] = {w->out};
+  ein_run run;
+  memset(&run, 0, sizeof run);
+  run.in = in, run.out = out;
+  for (int i = 0; i < w->runs; i++) w->bad += ein_plan_execute(w->plan, &run) != EIN_OK;
+  return NULL;
+}
+
+// Plans it with every allocation failing once.
+static void plan_short(ein_cpu *cpu, const ein_einsum_desc *d) {
+  ein_status st = EIN_ERR_NO_MEMORY;
+  for (long n = 0; st != EIN_OK && n < 10000; n++) {
+    counter c = {0, 0, 0};
+    ein_ctx_desc desc;
+    ein_ctx *ctx = NULL;
+    ein_plan *plan = NULL;
+    memset(&desc, 0, sizeof desc);
+    c.fail_at = n;
+    CHECK(ein_cpu_use(cpu, &desc) == EIN_OK);
+    desc.allocator.alloc_fn = count_alloc, desc.allocator.free_fn = count_free;
+    desc.allocator.user = &c;
+    st = ein_ctx_create(&desc, &ctx);
+    if (st == EIN_OK) st = ein_plan_create(ctx, d, &plan);
+    CHECK(st == EIN_OK || (st == EIN_ERR_NO_MEMORY && plan == NULL));
+    ein_plan_destroy(plan);
+    ein_ctx_destroy(ctx);
+    CHECK(c.live == 0);
+  }
+  CHECK(st == EIN_OK);
+}
+
+static void test_constant(void) {
+  static float x[33 * 300], y[300 * 70], want[33 * 70];
+  static weights w[3];
+  const int64_t sx[2] = {33, 300}, sy[2] = {300, 70}, so[2] = {33, 70};
+  ein_cpu *cpu = cpu_of(NULL, 3);
+  ein_ctx *ctx = ctx_of(cpu, 0);
+  ein_ztensor in[2], out;
+  ein_einsum_desc d;
+  ein_plan *plan = NULL;
+  ein_plan_info info;
+  memset(in, 0, sizeof in);
+  memset(&d, 0, sizeof d);
+  for (int i = 0; i < 2; i++) in[i].dtype = EIN_F32, in[i].rank = 2;
+  out = in[0];
+  in[0].data = x, in[0].shape = sx, in[1].data = y, in[1].shape = sy;
+  out.data = want, out.shape = so;
+  d.expr = "ij,jk->ik", d.nin = 2, d.in = in, d.out = &out;
+  static const char *const wrong[] = {"", "x2", "x", "x1,", ",x1", "x1,x3", "x11"};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    d.options.constant = wrong[i];
+    CHECK(ein_plan_create(ctx, &d, &plan) == EIN_ERR_NAME && plan == NULL);
+    CHECK(strstr(ein_ctx_message(ctx), "constant") != NULL);
+  }
+  d.options.constant = "x1", d.options.memory = 1 << 20;
+  CHECK(ein_plan_create(ctx, &d, &plan) == EIN_ERR_UNSUPPORTED);
+  d.options.memory = 0, d.options.variant = "gett direct";
+  CHECK(ein_plan_create(ctx, &d, &plan) == EIN_OK && ein_plan_info_get(plan, &info) == EIN_OK);
+  CHECK(info.kept_bytes >= sizeof y || cpu->machine.is.isa == EINI_ISA_PLAIN);
+  CHECK(ein_einsum_ex(ctx, &d) == EIN_OK);  // takes no notice
+  plan_short(cpu, &d);
+  for (int again = 0; again < 4; again++) {
+    pthread_t t[3];
+    fill(&in[0], 33 * 300), fill(&in[1], 300 * 70);
+    CHECK(ein_einsum(NULL, "ij,jk->ik", 2, in, &out) == EIN_OK);
+    ein_plan_changed(plan);
+    for (int i = 0; i < 3; i++) {
+      w[i].plan = plan, w[i].in[0] = x, w[i].in[1] = y, w[i].runs = 5;
+      CHECK(pthread_create(&t[i], NULL, use_weights, &w[i]) == 0);
+    }
+    for (int i = 0; i < 3; i++) {
+      CHECK(pthread_join(t[i], NULL) == 0 && w[i].bad == 0);
+      CHECK(memcmp(w[i].out, want, sizeof want) == 0);
+    }
+  }
+  ein_plan_destroy(plan);
+  ein_ctx_destroy(ctx);
+  ein_cpu_destroy(cpu);
+}
+
 static void test_together(void) {
   static user u[3];
   int stop = 0;
@@ -792,6 +932,7 @@ int main(int argc, char **argv) {
   test_system();
   test_caches();
   test_join();
+  test_constant();
   test_fork();
   test_together();
 #endif

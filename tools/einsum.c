@@ -266,9 +266,9 @@ typedef enum option_id {
   O_OUT, O_SHAPES, O_SIZES, O_DTYPE, O_SET, O_PATH, O_GOAL, O_BUDGET, O_SEED, O_CORES, O_PLACES,
   O_FABRIC, O_KERNELS, O_DETERMINISTIC, O_JSON, O_EXPLAIN, O_QUIET, O_FULL, O_VERIFY, O_DECOMP,
   O_COST, O_PARTS, O_KEEP, O_PIN, O_STRICT, O_FEWER, O_MACHINE, O_INPUTS, O_MEMORY, O_SVG,
-  O_VECTORS, O_TABLE, O_BEAM, O_WORK, O_CHECK, O_VARIANT, O_UNGROUPED, O_MAP, O_STORE, O_RATES,
-  O_KERNEL_CACHE, O_FAST, O_GROUPS, O_GRIDS, O_SCHEDULE, O_SCHEDULE_OUT, O_COUNTED, O_SECONDS,
-  O_NO_SCATTER, O_VIEW,
+  O_VECTORS, O_TABLE, O_BEAM, O_WORK, O_CHECK, O_VARIANT, O_CONSTANT, O_UNGROUPED, O_MAP, O_STORE,
+  O_RATES, O_KERNEL_CACHE, O_FAST, O_GROUPS, O_GRIDS, O_SCHEDULE, O_SCHEDULE_OUT, O_COUNTED,
+  O_SECONDS, O_NO_SCATTER, O_VIEW,
   O_LIST, O_APPLY, O_EQUAL, O_LOOSE, O_DIR, O_EVALUATIONS, O_COUNT
 } option_id;
 
@@ -299,7 +299,7 @@ static const struct { const char *name; kind kind; unsigned commands; } options[
   {"--max-vectors", VALUE, PLACES}, {"--max-table", VALUE, PLACES},
   {"--beam", VALUE, PLACES}, {"--max-work", VALUE, PLACES | SEARCH},
   {"--check-overflow", FLAG, EVAL | RUN}, {"--variant", VALUE, EVAL | RUN | PLAN | BENCH},
-  {"--ungrouped", FLAG, EVAL | RUN | PLAN | BENCH},
+  {"--constant", VALUE, PLAN | BENCH}, {"--ungrouped", FLAG, EVAL | RUN | PLAN | BENCH},
   {"--map", FLAG, CANON}, {"--store", VALUE, ANY}, {"--rates", VALUE, ANY | BOUND},
   {"--kernel-cache", VALUE, ANY | CALIBRATE},
   {"--fast-memory", VALUE, BOUND}, {"--groups", FLAG, BOUND}, {"--grids", FLAG, BOUND},
@@ -354,6 +354,7 @@ static const char *const usage[] = {
   "                     environment names one, too\n"
   "  --variant NAME     how all kernels run that can, 'cpu:gett direct' or the variant alone; a\n"
   "                     name that none has is answered with those there are\n"
+  "  --constant NAMES   inputs that hold the same in every execution, x1 or W,B: packed once\n"
   "  --ungrouped        statements run one by one, small ones of one form too\n"
   "  --store FILE       what was tuned; EINSUM_STORE in the environment names one, too\n"
   "  --rates FILE       of calibrate, for predictions (default: the file that EINSUM_RATES names,\n"
@@ -698,6 +699,7 @@ static void option_search(ein_options *o) {
   memset(o, 0, sizeof *o);
   o->path = given(O_PATH);
   o->variant = given(O_VARIANT);
+  o->constant = given(O_CONSTANT);
   o->ungrouped = given(O_UNGROUPED) != NULL;
   o->seed = option_seed();
   o->deterministic = given(O_DETERMINISTIC) != NULL;
@@ -1858,6 +1860,8 @@ static int command_info(void) {
 static int run_command(unsigned command) {
   if (given(O_VARIANT) != NULL && (on_places() || given(O_MEMORY) != NULL))
     misuse(NULL, "--variant does not go with -p, --fabric or --memory");
+  if (given(O_CONSTANT) != NULL && (on_places() || given(O_MEMORY) != NULL))
+    misuse(NULL, "--constant does not go with -p, --fabric or --memory");
   if (given(O_UNGROUPED) != NULL && (on_places() || given(O_MEMORY) != NULL))
     misuse(NULL, "--ungrouped does not go with -p, --fabric or --memory");
   switch (command) {

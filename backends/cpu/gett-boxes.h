@@ -17,6 +17,14 @@ typedef struct eini_gett_axes {      // V, U or K
 // A packed box that several threads make and use: a pair of counts of its shares, begun and made.
 typedef struct eini_gett_slot { uint32_t begun, made; } eini_gett_slot;
 
+static uint32_t eini_gett_begun(const eini_gett_slot *slot) {
+#if EINI_CPU_THREADS
+  return __atomic_load_n(&slot->begun, __ATOMIC_RELAXED);
+#else
+  return slot->begun;
+#endif
+}
+
 typedef struct eini_gett_hand {      // one side of the problem: V or U
   const ein_side *s;
   eini_gett_axes g;
@@ -442,7 +450,7 @@ static void eini_gett_pack_shared(eini_gett_hand *h, const eini_gett_kit *kit, i
   for (int o = 0; o < h->s->nop; o++)
     if (h->kind[o] == EINI_GETT_ACROSS) shares = 1;  // whose positions are not packed by panels
   shares = eini_min64(shares, panels);
-  while (__atomic_load_n(&slot->begun, __ATOMIC_RELAXED) < (uint32_t)shares) {
+  while (eini_gett_begun(slot) < (uint32_t)shares) {
     const int64_t i = (int64_t)__atomic_fetch_add(&slot->begun, 1, __ATOMIC_RELAXED);
     if (i >= shares) break;
     eini_gett_pack_panels(h, kit, is_u, base, nk, panels * i / shares, panels * (i + 1) / shares);
@@ -452,7 +460,8 @@ static void eini_gett_pack_shared(eini_gett_hand *h, const eini_gett_kit *kit, i
     if (turn < EINI_POOL_SPIN) eini_pool_pause();
     else sched_yield();
 #else  // EINI_CPU_THREADS
-  eini_gett_pack_panels(h, kit, is_u, base, nk, 0, panels);
+  if (h->slots[h->box].begun++ == 0) eini_gett_pack_panels(h, kit, is_u, base, nk, 0, panels);
+  h->slots[h->box].begun = 1;
 #endif
 }
 

@@ -140,6 +140,13 @@ static double eini_gett_places(const eini_rated *cpu, const ein_side *s, const e
   return (pages ? EINI_PAGE_SECONDS * cpu->hz / EINI_GETT_PACK : EINI_GETT_ALONE) * filled;
 }
 
+// Is a side packed in the first of many runs only?
+static int eini_gett_lasts(const ein_contract *c, const eini_gett_sketch *p, const ein_side *s,
+                           int is_u) {
+  return s->constant && c->batch.n == 0 && !p->past && !p->bare && !(p->in_place && is_u) &&
+         eini_gett_converter(&p->kit, s, is_u) == NULL;
+}
+
 // Of a share of batch, V and U.
 static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
                                 const eini_gett_sketch *p, const double *share) {
@@ -158,13 +165,14 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
     const double move = b * (k * (v + u) + 2 * v * u) * size / eini_cpu_bw(cpu, all);
     return eini_cpu_beside(t, move, EINI_CPU_BESIDE) + b * EINI_BARE_SECONDS;
   }
+  const int lasts_v = eini_gett_lasts(c, p, p->v, 0), lasts_u = eini_gett_lasts(c, p, p->u, 1);
   if (p->in_place) {
     // Reads are asked for ahead and overlap the arithmetic.
     const double read = b * k * u * size / cpu->read_bw;
     t = t * 1.1 > read ? t * 1.1 : read;
     const double places = eini_gett_places(cpu, p->v, p->vx, p->kx, v, p->kit.gv);
     const double packed = fmax(v * (double)p->v->nop, places * EINI_GETT_PACK);
-    t += b * k * blocks_u * (packed + v * eini_side_cycles(p->v)) / cpu->hz;
+    if (!lasts_v) t += b * k * blocks_u * (packed + v * eini_side_cycles(p->v)) / cpu->hz;
     t += b * v * u * size * blocks_k / cpu->l2_bw;
     t += eini_gett_around(p, b, v, u, blocks_u, blocks_k) / cpu->hz;
     if (!p->beyond) t += b * v * u * size / cpu->l3_bw;
@@ -172,8 +180,10 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
     return eini_cpu_beside(t, lines, EINI_CPU_BESIDE) + b * EINI_GETT_SECONDS;
   }
   const double again_v = eini_gett_again(p, v, u, k);
-  const double places_v = eini_gett_places(cpu, p->v, p->vx, p->kx, v, p->kit.gv);
-  const double places_u = eini_gett_places(cpu, p->u, p->ux, p->kx, u, p->kit.gu);
+  const double places_v =
+      lasts_v ? 0 : eini_gett_places(cpu, p->v, p->vx, p->kx, v, p->kit.gv);
+  const double places_u =
+      lasts_u ? 0 : eini_gett_places(cpu, p->u, p->ux, p->kx, u, p->kit.gu);
   t += b * k * (places_v * again_v + places_u) * EINI_GETT_PACK / cpu->hz;
   const double in = b * k * (v * eini_gett_bytes(p->v) + u * eini_gett_bytes(p->u));
   t += in / eini_cpu_bw(cpu, in / share[0] + out);
@@ -182,8 +192,8 @@ static double eini_gett_seconds(const eini_rated *cpu, const ein_contract *c,
   if (!again) t += b * v * u * out_size / (p->beyond ? cpu->copy_bw : cpu->l3_bw);
   t += b * v * u * eini_gett_turns(cpu, p, out) / cpu->hz;
   if (p->far) t += 2 * b * k * v * size / cpu->read_bw;  // lines compete for few sets
-  t += b * k * v * again_v * eini_gett_cycles(&p->kit, p->v, 0) / cpu->hz;
-  t += b * k * u * eini_gett_cycles(&p->kit, p->u, 1) / cpu->hz;
+  if (!lasts_v) t += b * k * v * again_v * eini_gett_cycles(&p->kit, p->v, 0) / cpu->hz;
+  if (!lasts_u) t += b * k * u * eini_gett_cycles(&p->kit, p->u, 1) / cpu->hz;
   if (!eini_gett_plain(c, &p->kit))
     t += b * v * u * (eini_gett_converts(c) ? 0.4 : 2) / cpu->hz;
   const double lines = again ? 2 * b * v * u * out_size / eini_cpu_copy_bw(cpu, out) : 0;

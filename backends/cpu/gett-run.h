@@ -185,11 +185,11 @@ static size_t eini_gett_slots(eini_gett_job *j, eini_gett_hand *h, int64_t np, i
   return at + (size_t)h->slot_bytes * (size_t)(h->g.total * j->k.total);
 }
 
-// Counts of all boxes, first of U, then of V; then the boxes.
-static size_t eini_gett_shared(eini_gett_job *j, const eini_gett_sketch *p, int64_t flags,
+// Counts of all boxes, first of U, then of V; then the boxes. The counts begin as 0.
+static size_t eini_gett_shared(eini_gett_job *j, const eini_gett_sketch *p, int in_u, int in_v,
                                char *base, size_t *cleared) {
-  const int64_t u = flags & EINI_GETT_SHARE_U ? j->u.g.total * j->k.total : 0;
-  const int64_t v = flags & EINI_GETT_SHARE_V ? j->v.g.total * j->k.total : 0;
+  const int64_t u = in_u ? j->u.g.total * j->k.total : 0;
+  const int64_t v = in_v ? j->v.g.total * j->k.total : 0;
   eini_gett_slot *slots = (eini_gett_slot *)(void *)base;
   size_t at = (size_t)eini_up((u + v) * (int64_t)sizeof *slots, 64);
   *cleared = at;
@@ -200,26 +200,41 @@ static size_t eini_gett_shared(eini_gett_job *j, const eini_gett_sketch *p, int6
   return at;
 }
 
+// The boxes of constant sides, as they last. Those that have begun do not come from operands.
+static void eini_gett_lasting(eini_gett_job *j, const eini_gett_sketch *p, int64_t flags,
+                              char *base) {
+  size_t cleared;
+  const int u = (flags & EINI_GETT_LASTS_U) != 0, v = (flags & EINI_GETT_LASTS_V) != 0;
+  (void)eini_gett_shared(j, p, u, v, base, &cleared);
+  if (u && eini_gett_begun(&j->u.slots[0]) > 0) j->u.most_soon = 0;
+  if (v && eini_gett_begun(&j->v.slots[0]) > 0) j->v.most_soon = 0;
+}
+
 // Which sides parts of a plan's grid would pack several times, as far as all their boxes fit beside
-// what else is in the caches.
+// what else is in the caches; and which are constant.
 static void eini_gett_share(const eini_cpu *cpu, const ein_contract *c, ein_choice *choice) {
   eini_gett_sketch p;
   eini_gett_job j;
   const int64_t flags = choice->state[0];
-  if (!EINI_CPU_THREADS || c->batch.n > 0 || flags & (EINI_GETT_BARE | EINI_GETT_PAST)) return;
+  size_t cleared;
+  if (c->batch.n > 0 || flags & (EINI_GETT_BARE | EINI_GETT_PAST)) return;
   eini_gett_job_init(cpu, c, choice->state, &p, NULL, &j);
   const int64_t in_v = choice->grid[p.swap ? 1 : 2], in_u = choice->grid[p.swap ? 2 : 1];
+  int lasts[2] = {0, 0};
   for (int side = 0; side < 2; side++) {
-    const int64_t flag = side ? EINI_GETT_SHARE_V : EINI_GETT_SHARE_U;
-    size_t cleared;
     const eini_gett_hand *h = side ? &j.v : &j.u;
-    if ((side ? in_u : in_v) < 2 || h->in_place) continue;
-    if (eini_gett_converter(&j.kit, h->s, !side) != NULL) continue;  // packed for itself
-    const size_t bytes = eini_gett_shared(&j, &p, choice->state[0] | flag, NULL, &cleared);
+    if (h->in_place || eini_gett_converter(&j.kit, h->s, !side) != NULL) continue;
+    lasts[side] = h->s->constant;
+    if (lasts[side]) choice->state[0] |= side ? EINI_GETT_LASTS_V : EINI_GETT_LASTS_U;
+    if (lasts[side] || !EINI_CPU_THREADS || (side ? in_u : in_v) < 2) continue;
+    const int before = !side ? 0 : (choice->state[0] & EINI_GETT_SHARE_U) != 0;
+    const size_t bytes = eini_gett_shared(&j, &p, !side || before, side, NULL, &cleared);
     if ((double)bytes > fmax(0.5 * eini_cpu_l3(cpu), 1 << 20)) continue;
-    choice->state[0] |= flag;
+    choice->state[0] |= side ? EINI_GETT_SHARE_V : EINI_GETT_SHARE_U;
     choice->shared = bytes, choice->cleared = cleared;
   }
+  if (lasts[0] || lasts[1])
+    choice->kept = eini_gett_shared(&j, &p, lasts[0], lasts[1], NULL, &cleared);
 }
 
 static void eini_gett_batch(eini_gett_job *j, const int64_t *batch_at, const int64_t *vr,
@@ -344,7 +359,10 @@ static ein_status eini_gett_run(const eini_cpu *cpu, const ein_contract *c,
                      eini_gett_product(p.ux->n, p.ux->extent), choice->unit[iu], &ur[0], &ur[1]);
   size_t cleared;
   if (c->shared != NULL && choice->shared > 0)
-    eini_gett_shared(&j, &p, choice->state[0], (char *)c->shared, &cleared);
+    eini_gett_shared(&j, &p, (choice->state[0] & EINI_GETT_SHARE_U) != 0,
+                     (choice->state[0] & EINI_GETT_SHARE_V) != 0, (char *)c->shared, &cleared);
+  if (c->kept != NULL && choice->kept > 0)
+    eini_gett_lasting(&j, &p, choice->state[0], (char *)c->kept);
   if (j.stream) eini_gett_align(&j);
   eini_gett_begin(cpu, &j.kit);
   for (int64_t b = part->batch[0]; b < part->batch[1]; b++) {

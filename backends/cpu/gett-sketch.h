@@ -4,10 +4,11 @@
 // ================================================================================================
 
 // choice.state: flags, lanes of V, sub, then the boxes of V, U and K.
-enum { EINI_GETT_FORM = 10 };  // where a form begins in the flags
+enum { EINI_GETT_FORM = 12 };  // where a form begins in the flags
 enum { EINI_GETT_SWAP = 1, EINI_GETT_DIRECT = 2, EINI_GETT_PAST = 4, EINI_GETT_KEEP = 8,
        EINI_GETT_BARE = 16, EINI_GETT_IN_PLACE = 32, EINI_GETT_SOON = 64, EINI_GETT_SHIFT = 128,
-       EINI_GETT_SHARE_U = 256, EINI_GETT_SHARE_V = 512 };
+       EINI_GETT_SHARE_U = 256, EINI_GETT_SHARE_V = 512, EINI_GETT_LASTS_U = 1024,
+       EINI_GETT_LASTS_V = 2048 };
 #define EINI_GETT_WAYS 64      // sets of the flags that make different ways
 enum { EINI_GETT_HEAD = 4, EINI_GETT_STATE = 39, EINI_GETT_BARE_K = 256,
        EINI_GETT_ORDERED = 4096 };  // bytes along K of a box in deterministic mode
