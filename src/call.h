@@ -389,18 +389,17 @@ static ein_status eini_plan_constant(eini_diag *g, ein_plan *p, const ein_option
   if (o->constant == NULL) return EIN_OK;
   p->constant = eini_strndup(&p->arena, o->constant, (int64_t)strlen(o->constant));
   if (p->constant == NULL) return EIN_ERR_NO_MEMORY;
-  for (const char *s = p->constant, *end = s; end != NULL; s = end + 1) {
+  for (const char *s = p->constant;; s++) {
     const int n = (int)strcspn(s, ",");
     const eini_tensor *t = p->graph->tensor, *last = t + p->graph->ntensor;
-    end = strchr(s, ',');
     while (t < last && (t->role != EIN_ROLE_INPUT || (int)strlen(t->name) != n ||
                         memcmp(t->name, s, (size_t)n) != 0))
       t++;
     if (t == last)
       return eini_fail(g, EIN_ERR_NAME, -1, 0, "operands of an einsum are x0, x1, ..",
                        "constant: '%.*s' is no input", n < 80 ? n : 80, s);
+    if (*(s += n) == 0) return EIN_OK;
   }
-  return EIN_OK;
 }
 
 // Does a task run the variant that was asked for?

@@ -211,7 +211,8 @@ EINI_UNUSED static int eini_listed(const char *list, const char *name) {
   const size_t n = strlen(name);
   while (strncmp(list, name, n) != 0 || (list[n] != 0 && list[n] != ',')) {
     list = strchr(list, ',');
-    if (list++ == NULL) return 0;
+    if (list == NULL) return 0;
+    list++;
   }
   return 1;
 }
