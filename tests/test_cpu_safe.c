@@ -885,6 +885,15 @@ static void test_constant(void) {
       CHECK(memcmp(w[i].out, want, sizeof want) == 0);
     }
   }
+  fill(&in[1], 300 * 70);  // not told: what was packed before is read
+  w[0].runs = 1;
+  (void)use_weights(&w[0]);
+  CHECK(w[0].bad == 0);
+  CHECK(info.kept_bytes == 0 || memcmp(w[0].out, want, sizeof want) == 0);
+  ein_plan_changed(plan);
+  CHECK(ein_einsum(NULL, "ij,jk->ik", 2, in, &out) == EIN_OK);
+  (void)use_weights(&w[0]);
+  CHECK(memcmp(w[0].out, want, sizeof want) == 0);
   ein_plan_destroy(plan);
   ein_ctx_destroy(ctx);
   ein_cpu_destroy(cpu);
