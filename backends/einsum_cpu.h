@@ -6909,7 +6909,7 @@ static void eini_gett_pack_shared(eini_gett_hand *h, const eini_gett_kit *kit, i
     if (turn < EINI_POOL_SPIN) eini_pool_pause();
     else sched_yield();
 #else  // EINI_CPU_THREADS
-  if (h->slots[h->box].begun++ == 0) eini_gett_pack_panels(h, kit, is_u, base, nk, 0, panels);
+  if (h->slots[h->box].begun == 0) eini_gett_pack_panels(h, kit, is_u, base, nk, 0, panels);
   h->slots[h->box].begun = 1;
 #endif
 }
@@ -7923,7 +7923,7 @@ static double eini_gett_places(const eini_rated *cpu, const ein_side *s, const e
 // Is a side packed in the first of many runs only?
 static int eini_gett_lasts(const ein_contract *c, const eini_gett_sketch *p, const ein_side *s,
                            int is_u) {
-  return s->constant && c->batch.n == 0 && !p->past && !p->bare && !(p->in_place && is_u) &&
+  return s->constant && c->batch.n == 0 && !p->past && !(p->in_place && is_u) &&
          eini_gett_converter(&p->kit, s, is_u) == NULL;
 }
 
@@ -8472,7 +8472,7 @@ static void eini_gett_share(const eini_cpu *cpu, const ein_contract *c, ein_choi
   for (int side = 0; side < 2; side++) {
     const eini_gett_hand *h = side ? &j.v : &j.u;
     if (h->in_place || eini_gett_converter(&j.kit, h->s, !side) != NULL) continue;
-    lasts[side] = h->s->constant;
+    lasts[side] = eini_gett_lasts(c, &p, h->s, !side);
     if (lasts[side]) choice->state[0] |= side ? EINI_GETT_LASTS_V : EINI_GETT_LASTS_U;
     if (lasts[side] || !EINI_CPU_THREADS || (side ? in_u : in_v) < 2) continue;
     const int before = !side ? 0 : (choice->state[0] & EINI_GETT_SHARE_U) != 0;

@@ -460,7 +460,7 @@ static void eini_gett_pack_shared(eini_gett_hand *h, const eini_gett_kit *kit, i
     if (turn < EINI_POOL_SPIN) eini_pool_pause();
     else sched_yield();
 #else  // EINI_CPU_THREADS
-  if (h->slots[h->box].begun++ == 0) eini_gett_pack_panels(h, kit, is_u, base, nk, 0, panels);
+  if (h->slots[h->box].begun == 0) eini_gett_pack_panels(h, kit, is_u, base, nk, 0, panels);
   h->slots[h->box].begun = 1;
 #endif
 }

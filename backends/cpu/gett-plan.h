@@ -143,7 +143,7 @@ static double eini_gett_places(const eini_rated *cpu, const ein_side *s, const e
 // Is a side packed in the first of many runs only?
 static int eini_gett_lasts(const ein_contract *c, const eini_gett_sketch *p, const ein_side *s,
                            int is_u) {
-  return s->constant && c->batch.n == 0 && !p->past && !p->bare && !(p->in_place && is_u) &&
+  return s->constant && c->batch.n == 0 && !p->past && !(p->in_place && is_u) &&
          eini_gett_converter(&p->kit, s, is_u) == NULL;
 }
 

@@ -224,7 +224,7 @@ static void eini_gett_share(const eini_cpu *cpu, const ein_contract *c, ein_choi
   for (int side = 0; side < 2; side++) {
     const eini_gett_hand *h = side ? &j.v : &j.u;
     if (h->in_place || eini_gett_converter(&j.kit, h->s, !side) != NULL) continue;
-    lasts[side] = h->s->constant;
+    lasts[side] = eini_gett_lasts(c, &p, h->s, !side);
     if (lasts[side]) choice->state[0] |= side ? EINI_GETT_LASTS_V : EINI_GETT_LASTS_U;
     if (lasts[side] || !EINI_CPU_THREADS || (side ? in_u : in_v) < 2) continue;
     const int before = !side ? 0 : (choice->state[0] & EINI_GETT_SHARE_U) != 0;
